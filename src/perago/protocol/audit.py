@@ -1,0 +1,45 @@
+"""What commits say about the attempt that made them (S5, K2, K4). For people, and for recovery."""
+
+from __future__ import annotations
+
+from perago.protocol.lineage import WorkspacePublicationPlan
+from perago.protocol.values import Claim, StagedWorkspace, Staging, WorkspaceInput
+
+
+def staged_metadata(
+    claim: Claim, workspace: WorkspaceInput, prefix: str, staging: Staging
+) -> dict[str, str]:
+    """Return what is known when C is made."""
+    attempt = claim.attempt
+    return {
+        "perago.phase": "try",
+        "perago.execution_id": claim.execution_id,
+        "perago.logical_task_key": attempt.logical_task_key,
+        "perago.task": attempt.task_def_name,
+        "perago.workflow_instance_id": attempt.workflow_instance_id,
+        "perago.task_id": attempt.task_id,
+        "perago.retry_count": str(attempt.retry_count),
+        "perago.input_ref": workspace.ref,
+        "perago.target_branch": workspace.branch,
+        "perago.prefix": prefix,
+        "perago.staging_branch": staging.branch,
+    }
+
+
+def confirm_metadata(
+    staged: dict[str, str], commit: StagedWorkspace, plan: WorkspacePublicationPlan
+) -> dict[str, str]:
+    """Return what the published merge commit says."""
+    return staged | {
+        "perago.phase": "confirm",
+        "perago.staging_commit": commit.commit,
+        "perago.expected_head": plan.expected_head,
+        "perago.supersedes": plan.supersedes,
+    }
+
+
+def message(claim: Claim) -> str:
+    """Name the step and the try, for the first line of a log."""
+    attempt = claim.attempt
+    retry = f" (retry {attempt.retry_count})" if attempt.retry_count else ""
+    return f"{attempt.reference_task_name}: {attempt.task_def_name}{retry}"

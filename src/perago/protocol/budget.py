@@ -1,0 +1,52 @@
+"""Publish budget arithmetic (T5, P11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The seconds an attempt may spend on its last steps; these are the defaults without a budget.
+
+    Every call has a timeout even when the author gave no budget (section 13).
+    """
+
+    observed_merge_p99_seconds: float = 10.0
+    safety_margin_seconds: float = 20.0
+    lakefs_merge_timeout_seconds: float = 30.0
+    conductor_completion_timeout_seconds: float = 30.0
+    worker_shutdown_grace_seconds: float = 30.0
+    heartbeat_interval_seconds: float = 10.0
+
+
+def refuse_budget(budget: Budget) -> str | None:
+    """Say why a budget cannot hold, or None."""
+    needed = budget.observed_merge_p99_seconds + budget.safety_margin_seconds
+    if budget.lakefs_merge_timeout_seconds < needed:
+        return (
+            f"lakefs_merge_timeout_seconds is {budget.lakefs_merge_timeout_seconds:g}, "
+            f"less than observed_merge_p99_seconds + safety_margin_seconds = {needed:g}"
+        )
+    return None
+
+
+def response_seconds_needed(budget: Budget) -> float:
+    """Return what ``responseTimeoutSeconds`` has to cover."""
+    return (
+        budget.lakefs_merge_timeout_seconds
+        + budget.conductor_completion_timeout_seconds
+        + budget.worker_shutdown_grace_seconds
+        + budget.heartbeat_interval_seconds
+    )
+
+
+def response_warning(budget: Budget, response_seconds: float) -> str | None:
+    """Warn when the lease could end while a publication is still under way."""
+    needed = response_seconds_needed(budget)
+    if response_seconds == 0 or response_seconds >= needed:  # 0: the engine never times out
+        return None
+    return (
+        f"responseTimeoutSeconds is {response_seconds:g} but the publish budget needs "
+        f"{needed:g}: raise timeout.response_seconds"
+    )

@@ -1,0 +1,56 @@
+"""Every way an attempt can end, through one classifier (section 10, R1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perago.errors import PeragoError, PreGuardrailViolation, TaskParamsError
+from perago.protocol.values import FenceKind, Phase, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is reported to the broker, and what the worker knows besides."""
+
+    status: Status
+    output: Mapping[str, object] = field(default_factory=dict)
+    reason: str = ""
+    phase: Phase | None = None
+    fence: FenceKind | None = None
+
+    @property
+    def completed(self) -> bool:
+        """Tell whether the attempt succeeded."""
+        return self.status is Status.COMPLETED
+
+
+def classify(phase: Phase, error: BaseException, *, reason_limit: int) -> Outcome:
+    """Turn a failure into a status and a reason that says phase, cause and remedy."""
+    return Outcome(
+        status=(Status.FAILED_WITH_TERMINAL_ERROR if is_terminal(phase, error) else Status.FAILED),
+        reason=shorten(f"{phase}: {describe(error)}", reason_limit),
+        phase=phase,
+    )
+
+
+def is_terminal(phase: Phase, error: BaseException) -> bool:
+    """Tell whether a retry cannot help; two kinds of error mean that in one phase only."""
+    if isinstance(error, PreGuardrailViolation):
+        return phase is Phase.PRE
+    if isinstance(error, TaskParamsError):
+        return phase is Phase.INPUT
+    return isinstance(error, PeragoError) and error.terminal
+
+
+def describe(error: BaseException) -> str:
+    """Name the type and the text of an error; never empty."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def shorten(text: str, limit: int) -> str:
+    """Cut to ``limit`` characters, visibly."""
+    if len(text) <= limit:
+        return text
+    return text[: limit - 1] + "…" if limit > 0 else ""

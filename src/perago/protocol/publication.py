@@ -1,0 +1,155 @@
+"""The publish fence: one pure function of (A, H, parents(H), C or none) (section 8, rules P and N).
+
+``decide`` returns what to do as a value; ``Store.apply`` is the only thing that carries it out.
+
+    ====================  =======================  =========================
+    state                 change                   no change
+    ====================  =======================  =========================
+    H is A                P1 Merge: A -> M         N1 Keep A
+    parent of H is A      P2 Replace: A -> C       N2 Relocate back to A
+    anything else         P3 Refuse                N3 Refuse
+    ====================  =======================  =========================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perago.protocol import lineage
+from perago.protocol.values import Attempt, Commit, FenceKind
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Write nothing; the output ref is the head as it is."""
+
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Squash-merge ``source`` onto ``head``: one new commit whose only parent is ``head``."""
+
+    head: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Move the branch from the abandoned ``head`` to ``source``: A -> C, never A -> H -> C."""
+
+    head: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relocate:
+    """Move the branch from the abandoned ``head`` back to ``to``; nothing was changed."""
+
+    head: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Write nothing and fail: this state cannot be explained (G2)."""
+
+    rule: str
+    reason: str
+
+
+Write = Merge | Replace | Relocate
+Decision = Keep | Write | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All a fence may look at. ``range_to_input`` is H..A by first parents, without A.
+
+    Only ``lineage`` reads the range; only ``lineage`` and ``hard`` read metadata (S5).
+    """
+
+    input_ref: str
+    head: Commit
+    staged: str | None
+    attempt: Attempt
+    range_to_input: Sequence[Commit] | lineage.Broken = ()
+
+
+def decide(fence: FenceKind, situation: Situation) -> Decision:
+    """Choose what this attempt may do to the target branch."""
+    if len(situation.head.parents) > 1 and is_intent(situation.head):
+        return Refuse(
+            "K6", f"head {situation.head.id} is an unfinished replacement by another fence kind"
+        )
+    if fence == "lineage":
+        return _decide_lineage(situation)
+    decision = _decide_head(situation)
+    if fence == "hard" and isinstance(decision, Replace | Relocate):
+        return _only_own_step(situation, decision)
+    return decision
+
+
+def is_intent(commit: Commit) -> bool:
+    """Tell whether a commit is the first half of a conditional replacement (K3)."""
+    return commit.metadata.get("perago.intent") == "replace"
+
+
+def _decide_head(situation: Situation) -> Decision:
+    head, source = situation.head, situation.staged
+    if head.id == situation.input_ref:
+        return Keep(head.id) if source is None else Merge(head.id, source)
+    if head.parent == situation.input_ref:
+        if source is None:
+            return Relocate(head.id, situation.input_ref)
+        return Replace(head.id, source)
+    return Refuse(
+        "N3" if source is None else "P3",
+        f"target head is {head.id} with parent {head.parent}; "
+        f"expected {situation.input_ref} or a direct child of it",
+    )
+
+
+def _only_own_step(situation: Situation, decision: Replace | Relocate) -> Decision:
+    """Let ``hard`` replace only what another attempt of the same step published (K3)."""
+    said = situation.head.metadata
+    mine = situation.attempt
+    if said.get("perago.logical_task_key") != mine.logical_task_key:
+        return Refuse(
+            "K3", f"head {decision.head} was not published by step {mine.logical_task_key}"
+        )
+    if (said.get("perago.task_id"), said.get("perago.retry_count")) == (
+        mine.task_id,
+        str(mine.retry_count),
+    ):
+        return Refuse("K3", f"head {decision.head} was published by a twin of this same attempt")
+    return decision
+
+
+def _decide_lineage(situation: Situation) -> Decision:
+    """Publish on a head that only this step has advanced (K2)."""
+    head, source = situation.head, situation.staged
+    problem = lineage.refuse_range(
+        situation.range_to_input, situation.attempt.logical_task_key, situation.input_ref
+    )
+    if problem:
+        return Refuse("K2", problem)
+    if source is not None:
+        return Merge(head.id, source)
+    if head.id == situation.input_ref:
+        return Keep(head.id)
+    return Relocate(head.id, situation.input_ref)
+
+
+def refuse_visible(decision: Write, published: str, head: Commit) -> str | None:
+    """Say why what is visible after the call is not what was decided (P5), or None."""
+    if head.id != published:
+        return f"target head is {head.id} instead of {published}"
+    if isinstance(decision, Merge) and head.parents != (decision.head,):
+        return f"published commit {head.id} has parents {head.parents}, not {decision.head} alone"
+    if isinstance(decision, Replace) and head.id != decision.source:
+        return f"target head is {head.id} instead of the staged {decision.source}"
+    if isinstance(decision, Relocate) and head.id != decision.to:
+        return f"target head is {head.id} instead of the input {decision.to}"
+    return None
