@@ -1,0 +1,1 @@
+"""Workflow engines behind the ``Broker`` port."""

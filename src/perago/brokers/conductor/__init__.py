@@ -1,0 +1,1 @@
+"""Conductor, the production broker."""

@@ -1,0 +1,126 @@
+"""Finding the tasks of a module; a mistake in it is one sentence, not a traceback."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+
+from perago.errors import PeragoError, TaskDefinitionError, UsageError
+from perago.task import ATTRIBUTE, TaskDefinition
+
+
+def load_tasks(modules: Iterable[str]) -> dict[str, TaskDefinition]:
+    """Import modules (``pkg.mod``, ``pkg/mod.py`` or ``pkg.mod:task``) and collect their tasks."""
+    found: dict[str, TaskDefinition] = {}
+    for spec in modules:
+        for task in _tasks_of(spec).values():
+            other = found.get(task.name)
+            if other is not None and other.function is not task.function:
+                raise TaskDefinitionError(
+                    f"task {task.name!r} is declared in both {other.function.__module__} "
+                    f"and {task.function.__module__}",
+                    remedy="rename one of them",
+                )
+            found[task.name] = task
+    return found
+
+
+def load_attribute(spec: str) -> object:
+    """Return ``module:attribute``."""
+    name, _, attribute = spec.partition(":")
+    module = load_module(name)
+    if not attribute or not hasattr(module, attribute):
+        raise UsageError(
+            f"module {name!r} has no {attribute!r}", remedy="name one of its attributes"
+        )
+    return getattr(module, attribute)
+
+
+def load_module(name: str) -> ModuleType:
+    """Import a module as seen from the current directory."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    name = _module_name(name)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(error.name + ".")):
+            raise UsageError(
+                f"module {name!r} was not found from {here}",
+                remedy="check its name, or change to the directory it lies in",
+            ) from None
+        raise _broken(name, error) from None
+    except PeragoError as error:
+        raise type(error)(f"{_place(error)}{error.message}", remedy=error.remedy) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may do anything at import
+        raise _broken(name, error) from None
+
+
+def _tasks_of(spec: str) -> Mapping[str, TaskDefinition]:
+    name, _, wanted = spec.partition(":")
+    module = load_module(name)
+    found = {
+        task.name: task
+        for value in vars(module).values()
+        if isinstance(task := getattr(value, ATTRIBUTE, None), TaskDefinition)
+    }
+    if not found:
+        raise TaskDefinitionError(
+            f"module {name!r} declares no task", remedy="decorate a function with @task(...)"
+        )
+    if not wanted:
+        return found
+    chosen = {
+        task.name: task
+        for task in found.values()
+        if wanted in {task.name, task.function.__name__}
+    }
+    if not chosen:
+        raise UsageError(
+            f"module {name!r} has no task {wanted!r}",
+            remedy=f"choose from {', '.join(sorted(found))}",
+        )
+    return chosen
+
+
+def _module_name(name: str) -> str:
+    """Turn a path below the current directory into a module name."""
+    if name.endswith(".py") or os.sep in name:
+        path = Path(name)
+        if not path.exists():
+            raise UsageError(f"file {name!r} does not exist", remedy="check the path")
+        try:
+            relative = path.resolve().relative_to(Path.cwd())
+        except ValueError:
+            raise UsageError(
+                f"file {name!r} is not below the current directory",
+                remedy="change to its directory, or name it as a module",
+            ) from None
+        return ".".join(relative.with_suffix("").parts)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise UsageError(f"{name!r} is no module name", remedy="write it as pkg.module")
+    return name
+
+
+def _broken(name: str, error: BaseException) -> TaskDefinitionError:
+    return TaskDefinitionError(
+        f"module {name!r} cannot be imported: {_place(error)}{type(error).__name__}: {error}",
+        remedy="correct it and try again",
+    )
+
+
+def _place(error: BaseException) -> str:
+    """Name the line of the author's own code that raised."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name} line {error.lineno}: "
+    own = str(Path(__file__).parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((own, "<frozen")):
+            return f"{Path(frame.filename).name} line {frame.lineno}: "
+    return ""

@@ -1,0 +1,169 @@
+"""Configuration of a worker: process environment over ``.env`` (W7). Never from task input (I7)."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from perago.errors import RuntimeConfigError
+
+T = TypeVar("T")
+ExecutionMode = Literal["process", "thread"]
+PLACEHOLDER = "replace-me"
+_LAKEFS = (
+    "LAKECTL_SERVER_ENDPOINT_URL",
+    "LAKECTL_CREDENTIALS_ACCESS_KEY_ID",
+    "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY",
+)
+_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True, slots=True)
+class LakeFSSettings:
+    """How the lakeFS server is reached; the secret never shows in a repr."""
+
+    endpoint: str
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConductorSettings:
+    """How the Conductor server is reached."""
+
+    url: str
+    auth_key: str | None = field(default=None, repr=False)
+    auth_secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of it, checked."""
+
+    home: Path
+    workspace_root: Path
+    log_root: Path
+    log_file_max_bytes: int
+    log_retention_seconds: float
+    worker_id_prefix: str
+    execution_mode: ExecutionMode
+    failure_reason_max_length: int
+    gc_ttl_seconds: float
+    gc_interval_seconds: float
+    shutdown_force_kill_after_seconds: float | None
+    lakefs: LakeFSSettings | None
+    conductor: ConductorSettings | None
+
+
+def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
+    """Read settings; ``directory`` is where ``.env`` and a relative home are looked for."""
+    values = _Values({**_dotenv(directory / ".env"), **environ})
+    temporary = Path(tempfile.gettempdir()) / "perago"
+    force = values.get("PERAGO_SHUTDOWN_FORCE_KILL_AFTER", "")
+    return Settings(
+        home=directory / values.get("PERAGO_HOME", ".perago"),
+        workspace_root=Path(values.get("PERAGO_WORKSPACE_ROOT", str(temporary / "workspaces"))),
+        log_root=Path(values.get("PERAGO_LOG_ROOT", str(temporary / "logs"))),
+        log_file_max_bytes=values.parsed("PERAGO_LOG_FILE_MAX_SIZE", "100MB", parse_size),
+        log_retention_seconds=values.parsed("PERAGO_LOG_RETENTION", "30d", parse_duration),
+        worker_id_prefix=values.get("PERAGO_WORKER_ID_PREFIX", ""),
+        execution_mode=values.parsed("PERAGO_EXECUTION_MODE", "process", _mode),
+        failure_reason_max_length=values.parsed("PERAGO_FAILURE_REASON_MAX_LENGTH", "500", _count),
+        gc_ttl_seconds=values.parsed("PERAGO_WORKSPACE_GC_TTL", "24h", parse_duration),
+        gc_interval_seconds=values.parsed("PERAGO_WORKSPACE_GC_INTERVAL", "1h", parse_duration),
+        shutdown_force_kill_after_seconds=(
+            values.parsed("PERAGO_SHUTDOWN_FORCE_KILL_AFTER", force, parse_duration)
+            if force
+            else None
+        ),
+        lakefs=_lakefs(values),
+        conductor=_conductor(values),
+    )
+
+
+def parse_size(text: str) -> int:
+    """Read ``512KB``, ``100MB``, ``1.5GB``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)", text.strip(), re.IGNORECASE)
+    if not match:
+        raise ValueError("use a size such as 512KB, 100MB or 1.5GB")
+    return int(float(match[1]) * _SIZES[match[2].upper()])
+
+
+def parse_duration(text: str) -> float:
+    """Read ``30s``, ``5m``, ``1h``, ``24h``, ``30d``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip())
+    if not match:
+        raise ValueError("use a duration such as 30s, 5m, 1h or 30d")
+    return float(match[1]) * _DURATIONS[match[2]]
+
+
+class _Values:
+    """Texts by name; a blank one counts as not given."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def get(self, name: str, default: str) -> str:
+        return self._texts.get(name, "").strip() or default
+
+    def parsed(self, name: str, default: str, parse: Callable[[str], T]) -> T:
+        text = self.get(name, default)
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise RuntimeConfigError(f"{name} is {text!r}", remedy=str(error)) from None
+
+
+def _dotenv(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    from dotenv import dotenv_values  # noqa: PLC0415 - only where there is a file to read
+
+    return {key: value for key, value in dotenv_values(path).items() if value is not None}
+
+
+def _mode(text: str) -> ExecutionMode:
+    if text == "process":
+        return "process"
+    if text == "thread":
+        return "thread"
+    raise ValueError("use process or thread")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError("use a whole number of 1 or more")
+    return int(text)
+
+
+def _lakefs(values: _Values) -> LakeFSSettings | None:
+    """Take all three values or none."""
+    given = {name: values.get(name, "") for name in _LAKEFS}
+    if not any(given.values()):
+        return None
+    for name, text in given.items():
+        if not text or text == PLACEHOLDER:
+            problem = "is still the placeholder" if text else "is missing"
+            raise RuntimeConfigError(
+                f"{name} {problem}", remedy=f"set {', '.join(_LAKEFS)} together, or none of them"
+            )
+    return LakeFSSettings(*given.values())
+
+
+def _conductor(values: _Values) -> ConductorSettings | None:
+    url = values.get("CONDUCTOR_SERVER_URL", "")
+    if not url:
+        return None
+    key = values.get("CONDUCTOR_AUTH_KEY", "") or None
+    secret = values.get("CONDUCTOR_AUTH_SECRET", "") or None
+    if (key is None) != (secret is None):
+        raise RuntimeConfigError(
+            "CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET go together",
+            remedy="set both or none",
+        )
+    return ConductorSettings(url, key, secret)

@@ -1,0 +1,269 @@
+"""``@task``: a plain typed function becomes a task, or is refused at import (T1, T2)."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from perago.errors import ResultError, TaskDefinitionError, TaskParamsError
+from perago.metrics import MetricRecorder
+from perago.protocol.budget import Budget, response_warning
+from perago.spec import MetricSpec, TaskControls, WorkspaceSpec, declared
+
+F = TypeVar("F", bound=Callable[..., Any])
+ATTRIBUTE = "__perago_task__"
+
+
+class Role(Enum):
+    """What a parameter of a task function is for; told by its annotation."""
+
+    WORKSPACE = "workspace: Path"
+    PARAMS = "params: <a pydantic model>"
+    METRICS = "metrics: MetricRecorder"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDefinition:
+    """All the runtime knows of a task; the workspace comes from here, never from input (T2)."""
+
+    name: str
+    owner_email: str
+    description: str | None
+    workspace: WorkspaceSpec | None
+    metrics: MetricSpec
+    controls: TaskControls
+    strict_params: bool
+    function: Callable[..., Any]
+    roles: Mapping[str, Role]
+    params_model: type[BaseModel]
+    result_model: type[BaseModel]
+
+    @property
+    def writable(self) -> bool:
+        """Tell whether the task may publish."""
+        return self.workspace is not None and not self.workspace.read_only
+
+    @property
+    def budget(self) -> Budget:
+        """Return the author's publish budget, or the defaults that bound every call."""
+        given = self.controls.publish_budget
+        return given.budget if given else Budget()
+
+    def warnings(self) -> list[str]:
+        """List what is allowed but probably not meant."""
+        found: list[str] = []
+        if self.controls.publish_budget:
+            if not self.writable:
+                found.append(f"task {self.name!r}: publish_budget is ignored, it is read-only")
+            elif text := response_warning(self.budget, self.controls.timeout.response_seconds):
+                found.append(f"task {self.name!r}: {text}")
+        return found
+
+    def parse_params(self, raw: Mapping[str, object]) -> BaseModel:
+        """Build the params model; the values themselves never enter the error text (V8)."""
+        try:
+            return self.params_model.model_validate_json(
+                json.dumps(raw), strict=self.strict_params or None
+            )
+        except ValidationError as error:
+            raise TaskParamsError(
+                f"params of task {self.name!r} do not fit {self.params_model.__name__}: "
+                f"{_problems(error)}",
+                remedy="correct them in the workflow input",
+            ) from None
+
+    def call(self, values: Mapping[Role, object]) -> object:
+        """Run the body with what its signature asks for."""
+        return self.function(**{name: values[role] for name, role in self.roles.items()})
+
+    def dump_result(self, value: object) -> dict[str, Any]:
+        """Check the returned value and turn it into JSON, aliases and computed fields included."""
+        if not isinstance(value, self.result_model):
+            try:
+                value = self.result_model.model_validate(value)
+            except ValidationError as error:
+                raise ResultError(
+                    f"task {self.name!r} returned {type(value).__name__}, "
+                    f"not {self.result_model.__name__}: {_problems(error)}",
+                    remedy=f"return {self.result_model.__name__}(...)",
+                ) from None
+        return value.model_dump(mode="json", by_alias=True)
+
+
+def task(  # noqa: PLR0913 - the names are the author's interface
+    *,
+    name: str,
+    owner_email: str,
+    description: str | None = None,
+    workspace: WorkspaceSpec | None = None,
+    metrics: MetricSpec | None = None,
+    controls: TaskControls | None = None,
+    strict_params: bool = False,
+) -> Callable[[F], F]:
+    """Declare a task; the function stays an ordinary function."""
+    _check_texts(name, owner_email)
+    declared(workspace, WorkspaceSpec, "workspace", name)
+    declared(metrics, MetricSpec, "metrics", name)
+    declared(controls, TaskControls, "controls", name)
+    if workspace is None and controls is not None and controls.publish_budget is not None:
+        raise TaskDefinitionError(
+            f"task {name!r}: publish_budget needs a workspace",
+            remedy="add workspace=WorkspaceSpec(...) or drop the budget",
+        )
+
+    def declare(function: F) -> F:
+        roles, params_model, result_model = _read_signature(name, function, workspace is not None)
+        definition = TaskDefinition(
+            name=name,
+            owner_email=owner_email,
+            description=description or inspect.getdoc(function),
+            workspace=workspace,
+            metrics=metrics or MetricSpec(),
+            controls=controls or TaskControls(),
+            strict_params=strict_params,
+            function=function,
+            roles=roles,
+            params_model=params_model,
+            result_model=result_model,
+        )
+        setattr(function, ATTRIBUTE, definition)
+        return function
+
+    return declare
+
+
+def definition_of(function: object) -> TaskDefinition:
+    """Return the declaration behind a decorated function."""
+    found = getattr(function, ATTRIBUTE, None)
+    if not isinstance(found, TaskDefinition):
+        raise TaskDefinitionError(
+            f"{getattr(function, '__name__', function)!r} is not a task",
+            remedy="decorate it with @task(name=..., owner_email=...)",
+        )
+    return found
+
+
+def _check_texts(name: object, owner_email: object) -> None:
+    if (
+        not isinstance(name, str)
+        or not name
+        or name != name.strip()
+        or not name.isprintable()
+        or ":" in name
+    ):
+        raise TaskDefinitionError(
+            f"@task(name={name!r})", remedy="use a printable name without ':' or outer blanks"
+        )
+    if not isinstance(owner_email, str) or "@" not in owner_email.strip("@ "):
+        raise TaskDefinitionError(
+            f"task {name!r}: owner_email={owner_email!r} is no address",
+            remedy="give one such as 'team@example.com'",
+        )
+
+
+def _read_signature(
+    name: str, function: Callable[..., Any], has_workspace: bool
+) -> tuple[dict[str, Role], type[BaseModel], type[BaseModel]]:
+    """Find the role of each parameter by its annotation, and the two models."""
+    if not inspect.isfunction(function):
+        raise TaskDefinitionError(
+            f"task {name!r}: @task decorates a function, not {type(function).__name__}",
+            remedy="put it directly above a def",
+        )
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise TaskDefinitionError(
+            f"task {name!r}: {function.__name__} is async or a generator",
+            remedy="write a plain def that returns its result",
+        )
+    hints = _hints(name, function)
+    roles: dict[str, Role] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        role = _role(name, parameter, hints.get(parameter.name))
+        if role in roles.values():
+            raise TaskDefinitionError(
+                f"task {name!r}: parameter {parameter.name!r} is a second {role.value!r}",
+                remedy="remove one of them",
+            )
+        roles[parameter.name] = role
+    _check_roles(name, roles, has_workspace)
+    params = next(hints[parameter] for parameter, role in roles.items() if role is Role.PARAMS)
+    result = hints.get("return")
+    if not _is_model(result):
+        raise TaskDefinitionError(
+            f"task {name!r}: the return annotation is {_show(result)}",
+            remedy="annotate '-> R' with a pydantic model R",
+        )
+    return roles, params, result
+
+
+def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError, AttributeError) as error:
+        raise TaskDefinitionError(
+            f"task {name!r}: an annotation of {function.__name__} cannot be read: {error}",
+            remedy="define or import the type at module level, not under TYPE_CHECKING",
+        ) from None
+
+
+def _role(name: str, parameter: inspect.Parameter, hint: object) -> Role:
+    where = f"task {name!r}: parameter {parameter.name!r}"
+    if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+        raise TaskDefinitionError(f"{where} is variadic", remedy="name each parameter")
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        raise TaskDefinitionError(f"{where} is positional-only", remedy="remove the '/'")
+    if parameter.default is not parameter.empty:
+        raise TaskDefinitionError(
+            f"{where} has a default", remedy="put defaults on the fields of the params model"
+        )
+    if hint is Path:
+        return Role.WORKSPACE
+    if hint is MetricRecorder:
+        return Role.METRICS
+    if _is_model(hint):
+        return Role.PARAMS
+    known = ", ".join(role.value for role in Role)
+    raise TaskDefinitionError(f"{where} is annotated {_show(hint)}", remedy=f"use one of {known}")
+
+
+def _check_roles(name: str, roles: Mapping[str, Role], has_workspace: bool) -> None:
+    if Role.PARAMS not in roles.values():
+        raise TaskDefinitionError(
+            f"task {name!r} has no params",
+            remedy="add 'params: P' with a pydantic model P, an empty one if need be",
+        )
+    if has_workspace and Role.WORKSPACE not in roles.values():
+        raise TaskDefinitionError(
+            f"task {name!r} declares a workspace but does not take it",
+            remedy="add 'workspace: Path' to the function",
+        )
+    if not has_workspace and Role.WORKSPACE in roles.values():
+        raise TaskDefinitionError(
+            f"task {name!r} takes a workspace but does not declare it",
+            remedy="add workspace=WorkspaceSpec(...) to @task",
+        )
+
+
+def _is_model(hint: object) -> typing.TypeGuard[type[BaseModel]]:
+    return isinstance(hint, type) and issubclass(hint, BaseModel) and hint is not BaseModel
+
+
+def _show(hint: object) -> str:
+    return "missing" if hint is None else getattr(hint, "__name__", str(hint))
+
+
+def _problems(error: ValidationError) -> str:
+    """Join the places and the reasons, without the values."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return ", ".join(
+        f"{'.'.join(map(str, item['loc'])) or 'value'}: {item['msg'][:1].lower()}{item['msg'][1:]}"
+        for item in found[:3]
+    ) + (f" and {len(found) - 3} more" if len(found) > 3 else "")  # noqa: PLR2004 - three are read
