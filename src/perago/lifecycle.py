@@ -1,0 +1,436 @@
+"""One attempt, from the first byte to the last (section 4 of the specification).
+
+::
+
+    Claim --1 validate--> Job --2 directory, 3 download--> Manifest of A
+              4 pre guardrails   5 body   6 result model, post guardrails
+                |-- read-only ----------------------------------> completed with A
+              7 diff --> ChangeSet      8 first attempt fence
+                |-- no change --> N: keep A, or relocate the branch back to A
+              9 stage: private branch, upload, commit --> StagedWorkspace (C)
+             10 read H, second attempt fence, read H again
+             11 decide, apply, verify --> Merge | Replace, or refuse
+             12 output with the published ref
+             13 drop the staging branch   14 remove the directory   15 report
+
+What can be decided without I/O is decided in :mod:`perago.protocol`; this file is the order.
+Whatever fails goes through one classifier; whatever was made is undone in one place.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from perago.errors import (
+    AlreadyExistsError,
+    BrokerUnavailableError,
+    GuardrailViolation,
+    PeragoError,
+    PostGuardrailViolation,
+    PreGuardrailViolation,
+    PublishFenceError,
+)
+from perago.metrics import SinkRecorder
+from perago.ports import (
+    Broker,
+    Clock,
+    Fetch,
+    Journal,
+    Published,
+    Put,
+    Room,
+    Rooms,
+    Store,
+)
+from perago.protocol import audit, lineage, names
+from perago.protocol.diff import diff
+from perago.protocol.fence import assert_current_attempt_snapshot
+from perago.protocol.guard import FileGuard
+from perago.protocol.job import assert_full_commit_id, split_input
+from perago.protocol.outcome import Outcome, classify
+from perago.protocol.paths import Selection, plan_download
+from perago.protocol.publication import (
+    Situation,
+    decide,
+)
+from perago.protocol.values import (
+    ChangeSet,
+    Claim,
+    Commit,
+    FenceKind,
+    Manifest,
+    Phase,
+    StagedWorkspace,
+    Staging,
+    Status,
+    WorkspaceInput,
+)
+from perago.publishing import POLL_SECONDS, RESTART, Publisher, Target
+from perago.spec import Guard
+from perago.task import Role, TaskDefinition
+from perago.track import Track
+from perago.workspace.scan import Baseline, baseline, scan, survey
+
+FENCE_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shells:
+    """The outside world of one execution."""
+
+    store: Store
+    broker: Broker
+    rooms: Rooms
+    clock: Clock
+    journal: Journal
+    reason_limit: int = 500
+    cleanup_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A validated claim on a workspace: where it reads, what it may write, which rules hold."""
+
+    workspace: WorkspaceInput
+    select: Selection
+    fence: FenceKind
+    params: BaseModel
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What will be published, as a step from ``base``: A, or H under fence ``lineage``."""
+
+    base: str
+    room: Room
+    after: Manifest
+    steps: ChangeSet
+
+
+def run_attempt(claim: Claim, task: TaskDefinition, shells: Shells) -> Outcome:
+    """Run one attempt and report it; never raises for anything the attempt did."""
+    track = Track(shells.journal, shells.clock)
+    outcome = Execution(claim, task, shells, track).run()
+    with track.phase(Phase.REPORT):
+        accepted = shells.broker.report(claim.attempt, outcome)
+    if not accepted:
+        # R2: the engine drops the result of a task that is no longer current, and says 200.
+        track.event("lost completion", status=outcome.status, output=outcome.output)
+    return outcome
+
+
+class Execution:
+    """One actual run of an attempt. Nothing of it outlives it (W3)."""
+
+    def __init__(self, claim: Claim, task: TaskDefinition, shells: Shells, track: Track) -> None:
+        self._claim = claim
+        self._task = task
+        self._shells = shells
+        self._store = shells.store
+        self._track = track
+
+    def run(self) -> Outcome:
+        """Do steps 1 to 14: the transaction, then the undoing of all it made for itself."""
+        self._track.event("claimed", task=self._task.name, workspace=self._claim_workspace())
+        with ExitStack() as undo:
+            try:
+                outcome = self._transaction(undo)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a body may raise anything
+                outcome = classify(
+                    self._track.current, error, reason_limit=self._shells.reason_limit
+                )
+                self._track.event("traceback", text="".join(traceback.format_exception(error)))
+            self._track.event(
+                "decided", status=outcome.status, reason=outcome.reason, output=outcome.output
+            )
+        return outcome
+
+    def _transaction(self, undo: ExitStack) -> Outcome:
+        """Show the order of section 4."""
+        workspace, params = self._validate()
+        spec = self._task.workspace
+        if workspace is None or spec is None:
+            return self._completed(None, self._result(self._body(None, params)))
+        job = Job(workspace, spec.selection, spec.fence, params)
+        room = self._enter(undo)
+        before = self._download(job, room)
+        self._guard(Phase.PRE, spec.pre, job, room)
+        result = self._result(self._body(room, params))
+        self._guard(Phase.POST, spec.post, job, room)
+        if spec.read_only:
+            return self._completed(workspace, result)
+        change = self._diff(job, room, before)
+        with self._track.phase(Phase.FENCE_ONE):
+            self._assert_current()
+        if change.steps:
+            published = self._publish_change(job, change, undo)
+        else:
+            published = self._publish_nothing(job)
+        return self._completed(workspace.at(published.ref), result, published.fence)
+
+    # --- steps 1 to 8: the work --------------------------------------------------------------
+
+    def _validate(self) -> tuple[WorkspaceInput | None, BaseModel]:
+        with self._track.phase(Phase.INPUT):
+            workspace, raw = split_input(
+                self._claim.input, workspace=self._task.workspace is not None
+            )
+            params = self._task.parse_params(raw)
+            if workspace is not None:
+                found = self._store.commit(workspace.repository, workspace.ref)
+                assert_full_commit_id(workspace, found.id)
+            return workspace, params
+
+    def _enter(self, undo: ExitStack) -> Room:
+        with self._track.phase(Phase.ROOM):
+            room = self._shells.rooms.enter(self._claim.attempt, self._claim.execution_id)
+            undo.callback(
+                self._track.clean,
+                Phase.CLEAN_ROOM,
+                "failed to clean attempt-local workspace",
+                lambda: self._shells.rooms.leave(room, self._shells.cleanup_seconds),
+            )
+            return room
+
+    def _download(self, job: Job, room: Room) -> Baseline:
+        with self._track.phase(Phase.DOWNLOAD):
+            repository, ref = job.workspace.repository, job.workspace.ref
+            manifest = plan_download(
+                job.select, self._store.listing(repository, ref, job.select.root)
+            )
+            wanted = [
+                Fetch(job.select.key(path), entry, room.workspace / path)
+                for path, entry in manifest.items()
+            ]
+            total = sum(entry.size for entry in manifest.values())
+            self._store.fetch(repository, ref, wanted, self._track.meter(Phase.DOWNLOAD, total))
+            self._track.event("downloaded", files=len(manifest), bytes=total)
+            return baseline(room.workspace, manifest)
+
+    def _guard(self, phase: Phase, guards: Sequence[Guard], job: Job, room: Room) -> None:
+        with self._track.phase(phase):
+            tree = survey(room.workspace, job.select)
+            for guard in guards:
+                if isinstance(guard, FileGuard):
+                    name, problem = str(guard), guard.violation(tree)
+                else:
+                    name, problem = _ask(guard, room)
+                self._track.event("guard", phase=phase, guard=name, violation=problem)
+                if problem is None:
+                    continue
+                if phase is Phase.PRE:
+                    raise PreGuardrailViolation(f"{name}: {problem}", remedy="correct the input")
+                raise PostGuardrailViolation(f"{name}: {problem}", remedy="correct the task")
+
+    def _body(self, room: Room | None, params: BaseModel) -> object:
+        with self._track.phase(Phase.BODY):
+            return self._task.call(
+                {
+                    Role.WORKSPACE: room.workspace if room else None,
+                    Role.PARAMS: params,
+                    Role.METRICS: SinkRecorder(self._track.measured),
+                }
+            )
+
+    def _result(self, value: object) -> Mapping[str, object]:
+        with self._track.phase(Phase.RESULT):
+            return self._task.dump_result(value)
+
+    def _diff(self, job: Job, room: Room, before: Baseline) -> Change:
+        with self._track.phase(Phase.DIFF):
+            after = scan(room.workspace, job.select, self._store.checksum, before)
+            steps = diff(before.manifest, after)
+            self._track.event(
+                "changed", added=steps.added, changed=steps.changed, removed=steps.removed
+            )
+            return Change(job.workspace.ref, room, after, steps)
+
+    def _assert_current(self) -> None:
+        """Ask the broker a few times; if it cannot say, the answer is no (F2)."""
+        for tries_left in reversed(range(FENCE_TRIES)):
+            try:
+                fresh = self._shells.broker.current(self._claim.attempt)
+            except BrokerUnavailableError:
+                if not tries_left:
+                    raise
+                self._shells.clock.sleep(POLL_SECONDS)
+            else:
+                assert_current_attempt_snapshot(self._claim.attempt, fresh)
+                return
+
+    # --- steps 9 to 11: the publication ------------------------------------------------------
+
+    def _publish_nothing(self, job: Job) -> Published:
+        """Complete without a commit, and leave the branch where the output says (N1 to N4)."""
+        return self._publish(job, self._head_after_fence(job), None, {})
+
+    def _publish_change(self, job: Job, change: Change, undo: ExitStack) -> Published:
+        if job.fence == "lineage":
+            change = self._rebase(job, change)
+            if not change.steps:  # K2: already what this step published before.
+                head = self._head_after_fence(job)
+                if head.id == change.base:
+                    return Published(head.id, job.fence)
+                raise _moved(change.base, head.id)
+        staging = Staging(
+            job.workspace.repository,
+            names.staging_branch(self._claim.attempt, self._claim.execution_id),
+        )
+        metadata = audit.staged_metadata(
+            self._claim, job.workspace, "/" + job.select.prefix, staging
+        )
+        staged = self._stage(job, change, staging, metadata, undo)
+        head = self._head_after_fence(job)
+        if job.fence == "lineage" and head.id != change.base:
+            raise _moved(change.base, head.id)
+        return self._publish(job, head, staged, metadata)
+
+    def _rebase(self, job: Job, change: Change) -> Change:
+        """Under ``lineage``, take the step from the head this step made earlier (K2)."""
+        head = self._store.head(job.workspace.repository, job.workspace.branch)
+        if head.id == change.base:
+            return change
+        problem = lineage.refuse_range(
+            self._range_to_input(job, head),
+            self._claim.attempt.logical_task_key,
+            job.workspace.ref,
+        )
+        if problem:
+            raise self._target(job).fenced(problem)
+        listing = self._store.listing(job.workspace.repository, head.id, job.select.root)
+        steps = diff(plan_download(job.select, listing), change.after)
+        return Change(head.id, change.room, change.after, steps)
+
+    def _stage(
+        self,
+        job: Job,
+        change: Change,
+        staging: Staging,
+        metadata: Mapping[str, str],
+        undo: ExitStack,
+    ) -> StagedWorkspace:
+        with self._track.phase(Phase.STAGE):
+            self._open(staging, change.base, undo)
+            self._track.event("branch created", branch=staging.branch, base=change.base)
+            puts = [
+                Put(job.select.key(path), change.after[path], change.room.workspace / path)
+                for path in change.steps.uploads
+            ]
+            total = sum(put.entry.size for put in puts)
+            deletes = [job.select.key(path) for path in change.steps.removed]
+            self._store.write(staging, puts, deletes, self._track.meter(Phase.STAGE, total))
+            self._track.event("uploaded", files=len(puts), bytes=total, deleted=len(deletes))
+            staged = self._store.seal(staging, audit.message(self._claim), metadata)
+            self._track.event("committed", commit=staged.commit)
+            return staged
+
+    def _open(self, staging: Staging, base: str, undo: ExitStack) -> None:
+        """Create the branch; from the first moment it may exist, its removal is due (S4)."""
+
+        def drop_later() -> None:
+            undo.callback(
+                self._track.clean,
+                Phase.CLEAN_STAGING,
+                "failed to clean staging workspace",
+                lambda: self._store.drop(staging),
+            )
+
+        try:
+            self._store.open_staging(staging, base)
+        except AlreadyExistsError:
+            raise  # It is somebody else's: never reused, never deleted.
+        except PeragoError:
+            drop_later()
+            raise
+        drop_later()
+
+    def _head_after_fence(self, job: Job) -> Commit:
+        """Read H, ask the broker, read H again: only then is H known to precede the answer (F3)."""
+        with self._track.phase(Phase.FENCE_TWO):
+            target = job.workspace.repository, job.workspace.branch
+            first = self._store.head(*target)
+            self._assert_current()
+            second = self._store.head(*target)
+            if first.id != second.id:
+                raise _moved(first.id, second.id)
+            return second
+
+    def _publish(
+        self, job: Job, head: Commit, staged: StagedWorkspace | None, metadata: dict[str, str]
+    ) -> Published:
+        """Decide, and have it carried out (section 8)."""
+        with self._track.phase(Phase.PUBLISH):
+            situation = Situation(
+                input_ref=job.workspace.ref,
+                head=head,
+                staged=staged.commit if staged else None,
+                attempt=self._claim.attempt,
+                range_to_input=self._range_to_input(job, head) if job.fence == "lineage" else (),
+            )
+            decision = decide(job.fence, situation)
+            self._track.event(
+                "decision",
+                kind=type(decision).__name__.lower(),
+                repository=job.workspace.repository,
+                branch=job.workspace.branch,
+                head=head.id,
+            )
+            plan = lineage.plan(job.workspace, self._claim.attempt, head.id)
+            return Publisher(self._store, self._shells.clock, self._track).carry_out(
+                self._target(job),
+                decision,
+                audit.message(self._claim),
+                audit.confirm_metadata(metadata, staged, plan) if staged else {},
+            )
+
+    def _target(self, job: Job) -> Target:
+        budget = self._task.budget
+        return Target(
+            workspace=job.workspace,
+            root=job.select.root,
+            fence=job.fence,
+            timeout_seconds=budget.lakefs_merge_timeout_seconds,
+            margin_seconds=budget.safety_margin_seconds,
+            execution_id=self._claim.execution_id,
+        )
+
+    def _range_to_input(self, job: Job, head: Commit) -> Sequence[Commit] | lineage.Broken:
+        history = self._store.history(job.workspace.repository, head.id)
+        return lineage.first_parent_range(job.workspace.ref, history)
+
+    # --- steps 12 to 14, and what the steps share --------------------------------------------
+
+    def _completed(
+        self,
+        workspace: WorkspaceInput | None,
+        result: Mapping[str, object],
+        fence: FenceKind | None = None,
+    ) -> Outcome:
+        output: dict[str, object] = {"workspace": workspace.as_json()} if workspace else {}
+        return Outcome(Status.COMPLETED, output | {"result": result}, fence=fence)
+
+    def _claim_workspace(self) -> object:
+        """Log where the attempt reads; params may hold what must not be logged (V8)."""
+        return self._claim.input.get("workspace")
+
+
+def _ask(guard: Callable[..., None], room: Room) -> tuple[str, str | None]:
+    """Run an author's guard; anything but a violation is a bug of the guard (T3)."""
+    name = getattr(guard, "__name__", type(guard).__name__)
+    try:
+        guard(room.workspace)
+    except GuardrailViolation as violation:
+        return name, str(violation) or "violated"
+    return name, None
+
+
+def _moved(expected: str, found: str) -> PublishFenceError:
+    return PublishFenceError(
+        f"branch moved from {expected} to {found} while the attempt was publishing",
+        remedy=RESTART,
+    )

@@ -1,0 +1,199 @@
+"""What an attempt needs of the world, as Protocols. Each method says what may fail.
+
+Errors are those of :mod:`perago.errors`; no foreign type crosses a port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from perago.protocol.outcome import Outcome
+from perago.protocol.publication import Write
+from perago.protocol.values import (
+    Attempt,
+    AttemptSnapshot,
+    ChangeSet,
+    Commit,
+    Entry,
+    FenceKind,
+    ObjectInfo,
+    StagedWorkspace,
+    Staging,
+)
+
+Advance = Callable[[int], None]
+"""Called with the number of bytes just moved; drives progress bars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """One object to bring: it must arrive as ``entry`` says (D3)."""
+
+    key: str
+    entry: Entry
+    to: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """One file to send: it must still be what ``entry`` says when it is read (S3)."""
+
+    key: str
+    entry: Entry
+    source: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One visible write: a decision, the branch it is about, and what the commit will say."""
+
+    repository: str
+    branch: str
+    decision: Write
+    fence: FenceKind
+    message: str
+    metadata: Mapping[str, str]
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The target's new head, and the fence that really held while it was moved."""
+
+    ref: str
+    fence: FenceKind
+
+
+class Store(Protocol):
+    """A versioned object store. Every call is bounded in time.
+
+    Any call may raise ``StoreUnavailableError`` (could not ask), ``NotFoundError`` (no such
+    repository, branch or ref) or ``PermissionRefusedError``.
+    """
+
+    @property
+    def checksum(self) -> str:
+        """Name the hash (as :mod:`hashlib` does) of the checksums this store gives."""
+        ...
+
+    def commit(self, repository: str, ref: str) -> Commit:
+        """Resolve a branch, tag, commit id or unique short id."""
+        ...
+
+    def head(self, repository: str, branch: str) -> Commit:
+        """Read the head of a branch as it is now, never from a cache."""
+        ...
+
+    def dirty(self, repository: str, branch: str) -> bool:
+        """Tell whether a branch has uncommitted changes (P4)."""
+        ...
+
+    def history(self, repository: str, ref: str) -> Iterator[Commit]:
+        """Walk first parents, newest first."""
+        ...
+
+    def listing(self, repository: str, ref: str, root: str) -> Iterable[ObjectInfo]:
+        """List raw keys that start with ``root`` at a commit."""
+        ...
+
+    def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
+        """Compare two commits by content; keys that start with ``root``."""
+        ...
+
+    def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
+        """Write objects to new files, verified; ``CorruptObjectError`` names the first bad one."""
+        ...
+
+    def open_staging(self, staging: Staging, at: str) -> None:
+        """Create the branch at a commit; ``AlreadyExistsError`` means it is somebody else's (S1).
+
+        ``OutcomeUnknownError``: it may exist now.
+        """
+        ...
+
+    def write(
+        self, staging: Staging, puts: Sequence[Put], deletes: Sequence[str], advance: Advance
+    ) -> None:
+        """Upload and delete on a staging branch; idempotent.
+
+        ``UnpublishableFileError``: a file changed while it was read.
+        """
+        ...
+
+    def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
+        """Commit a staging branch. A lost answer is settled inside: the branch is private."""
+        ...
+
+    def apply(self, publication: Publication) -> Published:
+        """Carry out a decision: the only visible write of an attempt. Never sent twice.
+
+        ``LostRaceError``: refused, nothing written. ``OutcomeUnknownError``: settle by reading.
+        """
+        ...
+
+    def drop(self, staging: Staging) -> None:
+        """Delete a staging branch; a branch that is not there is fine."""
+        ...
+
+
+class Broker(Protocol):
+    """The workflow engine, as an attempt sees it."""
+
+    def current(self, attempt: Attempt) -> AttemptSnapshot:
+        """Ask whether the attempt still counts; ``BrokerUnavailableError`` when it cannot say."""
+        ...
+
+    def report(self, attempt: Attempt, outcome: Outcome) -> bool:
+        """Send the result; False when the engine no longer wanted it (R2)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The attempt directory, and inside it the directory the author works in."""
+
+    path: Path
+    workspace: Path
+
+
+class Rooms(Protocol):
+    """Attempt directories under one root."""
+
+    def enter(self, attempt: Attempt, execution_id: str) -> Room:
+        """Make the directory and its marker; ``WorkspaceError`` when the root cannot be used."""
+        ...
+
+    def leave(self, room: Room, timeout_seconds: float) -> None:
+        """Remove the directory, or raise ``WorkspaceError`` when time is up."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, so that tests can own it."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class Journal(Protocol):
+    """The event log of one execution. Each event is also a named point where tests may crash."""
+
+    def event(self, name: str, /, **facts: object) -> None:
+        """Record that a point was reached; facts are plain JSON values, never secrets."""
+        ...
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Tell a watcher how far a transfer is, in bytes; not recorded."""
+        ...

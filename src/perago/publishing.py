@@ -1,0 +1,113 @@
+"""Step 11: one visible write, settled when its answer is lost, believed only when seen (P4-P11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from perago.errors import (
+    LostRaceError,
+    OutcomeUnknownError,
+    PublishFenceError,
+    StoreUnavailableError,
+)
+from perago.ports import Clock, Publication, Published, Store
+from perago.protocol.publication import Decision, Keep, Refuse, Write, refuse_visible
+from perago.protocol.recovery import Landed, Lost, settle
+from perago.protocol.values import FenceKind, WorkspaceInput
+from perago.track import Track
+
+POLL_SECONDS = 0.5
+RESTART = "start a new workflow from the current head of the branch"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The branch to move, under which fence, and how long it may take."""
+
+    workspace: WorkspaceInput
+    root: str
+    fence: FenceKind
+    timeout_seconds: float
+    margin_seconds: float
+    execution_id: str
+
+    def fenced(self, reason: str) -> PublishFenceError:
+        """Build the refusal every fence gives (P9)."""
+        where = f"branch {self.workspace.branch!r} of {self.workspace.repository!r}"
+        return PublishFenceError(f"{where} is fenced: {reason}", remedy=RESTART)
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Carries out decisions; decides nothing itself."""
+
+    store: Store
+    clock: Clock
+    track: Track
+
+    def carry_out(
+        self, target: Target, decision: Decision, message: str, metadata: Mapping[str, str]
+    ) -> Published:
+        """Do what was decided, once."""
+        if isinstance(decision, Refuse):
+            raise target.fenced(decision.reason)
+        if isinstance(decision, Keep):
+            return Published(decision.head, target.fence)
+        repository, branch = target.workspace.repository, target.workspace.branch
+        if self.store.dirty(repository, branch):  # P4: a hard reset would not refuse it.
+            raise PublishFenceError(
+                f"branch {branch!r} of {repository!r} has uncommitted changes",
+                remedy="commit or reset them, then run the task again",
+            )
+        publication = Publication(
+            repository=repository,
+            branch=branch,
+            decision=decision,
+            fence=target.fence,
+            message=message,
+            metadata=metadata,
+            timeout_seconds=target.timeout_seconds,
+        )
+        try:
+            published = self.store.apply(publication)
+        except OutcomeUnknownError as error:
+            published = self._settle(target, decision, error)
+        self.track.event("applied", ref=published.ref)
+        self._verify(target, decision, published)
+        self.track.event("published", ref=published.ref, fence=published.fence)
+        return published
+
+    def _settle(self, target: Target, decision: Write, lost: OutcomeUnknownError) -> Published:
+        """Read the target until it answers or the margin is over; never send again (P6, P11)."""
+        deadline = self.clock.monotonic() + target.margin_seconds
+        self.track.event("outcome unknown", why=str(lost))
+        while True:
+            state = None
+            try:
+                head = self.store.head(target.workspace.repository, target.workspace.branch)
+                state = settle(decision, head, target.execution_id)
+            except StoreUnavailableError as error:
+                self.track.event("warning", text="the target cannot be read", why=str(error))
+            if isinstance(state, Landed):
+                return Published(state.ref, target.fence)
+            if isinstance(state, Lost):
+                raise LostRaceError(
+                    f"branch {target.workspace.branch!r} was moved to {state.head} by another",
+                    remedy=RESTART,
+                ) from lost
+            if self.clock.monotonic() >= deadline:
+                raise lost
+            self.clock.sleep(POLL_SECONDS)
+
+    def _verify(self, target: Target, decision: Write, published: Published) -> None:
+        """Do not call it a success before it is seen (P5)."""
+        repository = target.workspace.repository
+        head = self.store.head(repository, target.workspace.branch)
+        problem = refuse_visible(decision, published.ref, head)
+        source = getattr(decision, "source", None)
+        if not problem and source not in {None, head.id}:
+            other = self.store.diff(repository, source, head.id, target.root)
+            problem = f"published content differs from what was staged: {other}" if other else None
+        if problem:
+            raise PublishFenceError(f"publication cannot be verified: {problem}", remedy=RESTART)
