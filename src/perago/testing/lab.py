@@ -1,0 +1,219 @@
+"""Run one task as a real attempt on a real store in a temporary directory."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from perago.clock import SystemClock
+from perago.errors import UsageError
+from perago.lifecycle import Shells, run_attempt
+from perago.observe.events import AttemptJournal, EventLog
+from perago.ports import Clock
+from perago.protocol.outcome import Outcome
+from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput
+from perago.stores.embedded import EmbeddedStore
+from perago.task import TaskDefinition, definition_of
+from perago.testing.broker import ScriptedBroker
+from perago.testing.faults import Crashed, Fault, Scene
+from perago.testing.switch import Switch
+from perago.workspace.rooms import AttemptRooms
+
+Files = Mapping[str, bytes | str]
+REPOSITORY = "lab"
+BRANCH = "main"
+
+
+class Lab:
+    """A store, a broker and a directory of their own; each ``run`` is one attempt."""
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        self.store = EmbeddedStore(path / "store")
+        self.broker = ScriptedBroker()
+        self.clock: Clock = clock or SystemClock()
+        self.rooms = path / "rooms"
+        self._events = EventLog(path / "events.sqlite")
+        self._made = False
+
+    @property
+    def head(self) -> Commit:
+        """Return the head of the target branch now."""
+        self._repository()
+        return self.store.head(REPOSITORY, BRANCH)
+
+    def commit(self, files: Files) -> Commit:
+        """Put files on the target branch, as the starting point of a run."""
+        self._repository()
+        for key, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
+            self.store.put(REPOSITORY, BRANCH, key, data)
+        self.store.commit_branch(REPOSITORY, BRANCH, "given files", {})
+        return self.head
+
+    def run(
+        self,
+        task: Callable[..., Any],
+        params: BaseModel | Mapping[str, object] | None = None,
+        *,
+        files: Files | None = None,
+        faults: Sequence[Fault] = (),
+    ) -> Run:
+        """Run one task on files (keys of the repository, prefix included) and params."""
+        definition = definition_of(task)
+        if files:
+            self.commit(files)
+        workspace = None
+        if definition.workspace is not None:
+            workspace = WorkspaceInput(REPOSITORY, BRANCH, "commit", self.head.id)
+        elif files:
+            raise UsageError(f"task {definition.name!r} has no workspace to put files in")
+        attempt = Attempt(
+            workflow_instance_id=str(uuid.uuid4()),
+            task_id=str(uuid.uuid4()),
+            retry_count=0,
+            reference_task_name=definition.name,
+            task_def_name=definition.name,
+            seq=1,
+        )
+        return self._attempt(definition, attempt, workspace, _plain(params), faults)
+
+    def retry(self, run: Run, *, faults: Sequence[Fault] = ()) -> Run:
+        """Run the next attempt of the same step: a new task id, the same input A."""
+        attempt = replace(
+            run.attempt, task_id=str(uuid.uuid4()), retry_count=run.attempt.retry_count + 1
+        )
+        self.broker.set_status(run.attempt, Status.FAILED)
+        return self._attempt(run.task, attempt, run.workspace, run.params, faults)
+
+    def again(self, run: Run, *, faults: Sequence[Fault] = ()) -> Run:
+        """Deliver the very same attempt once more: a twin execution."""
+        return self._attempt(run.task, run.attempt, run.workspace, run.params, faults)
+
+    def _attempt(
+        self,
+        task: TaskDefinition,
+        attempt: Attempt,
+        workspace: WorkspaceInput | None,
+        params: Mapping[str, object],
+        faults: Sequence[Fault],
+    ) -> Run:
+        given: dict[str, object] = {"params": params}
+        if workspace is not None:
+            given["workspace"] = workspace.as_json()
+        claim = Claim(attempt, given, uuid.uuid4().hex)
+        switch = Switch(faults, Scene(self.store, self.broker, attempt, workspace))
+        shells = Shells(
+            store=switch.store(self.store),
+            broker=switch.broker(self.broker),
+            rooms=switch.rooms(AttemptRooms(self.rooms, "lab", self.clock)),
+            clock=self.clock,
+            journal=switch.journal(AttemptJournal(self._events, claim, self.clock)),
+        )
+        outcome = None
+        try:
+            outcome = run_attempt(claim, task, shells)
+        except Crashed:
+            pass
+        return Run(self, task, attempt, workspace, params, outcome, claim.execution_id)
+
+    def events(self, execution_id: str) -> list[str]:
+        """Return the names of an execution's events, in order."""
+        return [event.name for event in self._events.of_execution(execution_id)]
+
+    def files(self, ref: str) -> dict[str, bytes]:
+        """Read the whole tree of a commit."""
+        listing = self.store.listing(REPOSITORY, ref, "")
+        found = {}
+        for info in listing:
+            with self.store.open_object(REPOSITORY, ref, info.key) as content:
+                found[info.key] = content.read()
+        return found
+
+    def close(self) -> None:
+        """Close what is open; the directory stays for whoever wants to look."""
+        self._events.close()
+        self.store.close()
+
+    def _repository(self) -> None:
+        if not self._made:
+            self.store.create_repository(REPOSITORY, BRANCH)
+            self._made = True
+
+
+@dataclass(frozen=True)
+class Run:
+    """One attempt that was run, and the world after it."""
+
+    lab: Lab
+    task: TaskDefinition
+    attempt: Attempt
+    workspace: WorkspaceInput | None
+    params: Mapping[str, object]
+    outcome: Outcome | None
+    execution_id: str
+
+    @property
+    def crashed(self) -> bool:
+        """Tell whether a fault killed it before it could report."""
+        return self.outcome is None
+
+    @property
+    def completed(self) -> bool:
+        """Tell whether the attempt succeeded."""
+        return self.outcome is not None and self.outcome.completed
+
+    @property
+    def status(self) -> Status | None:
+        """Return the reported status; None when it crashed."""
+        return self.outcome.status if self.outcome else None
+
+    @property
+    def reason(self) -> str:
+        """Return why it failed."""
+        return self.outcome.reason if self.outcome else ""
+
+    @property
+    def result(self) -> Any:
+        """Return the task's result as JSON values."""
+        return self.outcome.output.get("result") if self.outcome else None
+
+    @property
+    def ref(self) -> str | None:
+        """Return the commit in the output."""
+        found = self.outcome.output.get("workspace") if self.outcome else None
+        return found["ref"] if isinstance(found, dict) else None
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Read what is visible on the target branch now."""
+        return self.lab.files(self.lab.head.id)
+
+    @property
+    def history(self) -> list[Commit]:
+        """Return the target branch by first parents, newest first, down to the input."""
+        found = []
+        for commit in self.lab.store.history(REPOSITORY, BRANCH):
+            found.append(commit)
+            if self.workspace and commit.id == self.workspace.ref:
+                break
+        return found
+
+    @property
+    def events(self) -> list[str]:
+        """Return the names of the points it reached, in order."""
+        return self.lab.events(self.execution_id)
+
+    def retry(self, *, faults: Sequence[Fault] = ()) -> Run:
+        """Run the next attempt of this step."""
+        return self.lab.retry(self, faults=faults)
+
+
+def _plain(params: BaseModel | Mapping[str, object] | None) -> Mapping[str, object]:
+    if isinstance(params, BaseModel):
+        return params.model_dump(mode="json", by_alias=True)
+    return params or {}

@@ -1,0 +1,32 @@
+"""The named points of an attempt: every event of its journal, in order."""
+
+from __future__ import annotations
+
+from perago.errors import UsageError
+from perago.protocol.values import Phase
+
+_INSIDE = {
+    Phase.DOWNLOAD: ("downloaded",),
+    Phase.DIFF: ("changed",),
+    Phase.STAGE: ("branch created", "uploaded", "committed"),
+    Phase.PUBLISH: ("decision", "applied", "published"),
+}
+
+
+def _points() -> tuple[str, ...]:
+    found = ["claimed"]
+    for phase in Phase:
+        found += [f"before {phase}", *_INSIDE.get(phase, ()), f"after {phase}"]
+    return tuple(found)
+
+
+POINTS = _points()
+
+
+def checked_point(point: str) -> str:
+    """Refuse a point that no attempt ever reaches: the test would prove nothing."""
+    if point not in POINTS:
+        raise UsageError(
+            f"an attempt has no point {point!r}", remedy=f"use one of {', '.join(POINTS)}"
+        )
+    return point

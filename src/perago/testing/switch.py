@@ -1,0 +1,102 @@
+"""Puts faults between an attempt and its world; after a crash the power is off.
+
+A killed process does nothing more, so once a fault has crashed the attempt every further call on
+any shell raises too: no cleanup, no report, just what was there at that instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from perago.ports import Broker, Journal, Rooms, Store
+from perago.testing.faults import Crashed, Fault, Scene
+
+S = TypeVar("S")
+
+
+class Switch:
+    """One attempt's connection to its shells."""
+
+    def __init__(self, faults: Sequence[Fault], scene: Scene) -> None:
+        self._faults = faults
+        self._scene = scene
+        self._off = False
+
+    def store(self, store: Store) -> Store:
+        """Connect a store whose calls can be spoiled."""
+        return cast("Store", _Wired(store, self._through))
+
+    def broker(self, broker: Broker) -> Broker:
+        """Connect a broker."""
+        return cast("Broker", _Wired(broker, self._plain))
+
+    def rooms(self, rooms: Rooms) -> Rooms:
+        """Connect attempt directories."""
+        return cast("Rooms", _Wired(rooms, self._plain))
+
+    def journal(self, journal: Journal) -> Journal:
+        """Connect the journal: each event is a point where something may happen."""
+        return _Points(journal, self._reach)
+
+    def _reach(self, point: str) -> None:
+        self._alive()
+        for fault in self._faults:
+            try:
+                fault.at(point, self._scene)
+            except Crashed:
+                self._off = True
+                raise
+
+    def _plain(self, _: str, action: Callable[[], object]) -> object:
+        self._alive()
+        return action()
+
+    def _through(self, call: str, action: Callable[[], object]) -> object:
+        self._alive()
+        for fault in self._faults:
+            action = _around(fault, call, action)
+        return action()
+
+    def _alive(self) -> None:
+        if self._off:
+            raise Crashed
+
+
+class _Wired:
+    """Any shell, with every method call led through the switch."""
+
+    def __init__(self, inner: object, through: Callable[[str, Callable[[], object]], object]):
+        self._inner = inner
+        self._through = through
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not callable(found):
+            return found
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._through(name, lambda: found(*args, **kwargs))
+
+        return call
+
+
+class _Points:
+    """A journal that tells the switch first."""
+
+    def __init__(self, inner: Journal, reach: Callable[[str], None]) -> None:
+        self._inner = inner
+        self._reach = reach
+
+    def event(self, name: str, /, **facts: object) -> None:
+        """Record that a point was reached, then let the faults act."""
+        self._inner.event(name, **facts)
+        self._reach(name)
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Pass on."""
+        self._inner.progress(phase, done, total)
+
+
+def _around(fault: Fault, call: str, action: Callable[[], object]) -> Callable[[], object]:
+    return lambda: fault.around(call, action)
