@@ -1,0 +1,1 @@
+"""Orders of a small shop: bronze, silver, gold, each step a transaction."""

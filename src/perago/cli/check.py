@@ -1,0 +1,72 @@
+"""``perago check``: import, validate, show the configuration without secrets (W1)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perago.cli.screen import AsJson, emit, fields, note, say, table
+
+Modules = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODULE...",
+        help="Modules with tasks, found from here: pkg.tasks, pkg/tasks.py or pkg.tasks:name.",
+    ),
+]
+
+
+def check(modules: Modules, as_json: AsJson = False) -> None:
+    """Import task modules and show what they declare; every mistake is named with its fix."""
+    from perago.modules import load_tasks
+    from perago.wiring import settings_here
+
+    tasks = load_tasks(modules)
+    settings = settings_here()
+    warnings = [text for task in tasks.values() for text in task.warnings()]
+    shown = {
+        "home": str(settings.home),
+        "workspace root": str(settings.workspace_root),
+        "lakeFS": settings.lakefs.endpoint if settings.lakefs else None,
+        "Conductor": settings.conductor.url if settings.conductor else None,
+        "execution mode": settings.execution_mode,
+    }
+    rows = []
+    for task in tasks.values():
+        spec = task.workspace
+        rows.append(
+            {
+                "task": task.name,
+                "function": f"{task.function.__module__}:{task.function.__name__}",
+                "workspace": spec.prefix if spec else None,
+                "mode": "-" if spec is None else ("read-only" if spec.read_only else "publishes"),
+                "fence": spec.fence if spec and not spec.read_only else None,
+                "guards": [str(guard) for guard in (*spec.pre, *spec.post)] if spec else [],
+                "params": task.params_model.__name__,
+                "result": task.result_model.__name__,
+                "retries": task.controls.retry.count,
+            }
+        )
+    if as_json:
+        emit({"tasks": rows, "warnings": warnings, "configuration": shown})
+        return
+    table(
+        ["task", "workspace", "mode", "fence", "guards", "params -> result", "retries"],
+        [
+            [
+                row["task"],
+                row["workspace"] or "-",
+                row["mode"],
+                row["fence"] or "-",
+                len(row["guards"]) if isinstance(row["guards"], list) else 0,
+                f"{row['params']} -> {row['result']}",
+                row["retries"],
+            ]
+            for row in rows
+        ],
+    )
+    say()
+    fields({name: value or "[dim]not configured[/dim]" for name, value in shown.items()})
+    for text in warnings:
+        note(f"[yellow]warning:[/yellow] {text}")

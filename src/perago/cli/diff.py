@@ -1,0 +1,59 @@
+"""``perago diff``: two commits compared."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perago.cli.choose import repository_of
+from perago.cli.screen import AsJson, changes, emit, say, short
+
+
+def diff(
+    left: Annotated[str, typer.Argument(help="Older commit or branch.")],
+    right: Annotated[str, typer.Argument(help="Newer commit or branch.")] = "main",
+    repository: Annotated[
+        str | None, typer.Option("--repo", "-r", help="Repository, when there are several.")
+    ] = None,
+    prefix: Annotated[str, typer.Option(help="Only paths below this directory.")] = "/",
+    as_json: AsJson = False,
+) -> None:
+    """List the files that differ between two versions."""
+    from perago.errors import UsageError
+    from perago.protocol.paths import Selection, normalise_prefix, refuse_prefix
+    from perago.wiring import home_here
+
+    if problem := refuse_prefix(prefix):
+        raise UsageError(f"prefix {prefix!r} {problem}")
+    home = home_here().existing()
+    name = repository_of(home, repository)
+    old, new = home.store.commit(name, left), home.store.commit(name, right)
+    found = home.store.diff(name, old.id, new.id, Selection(normalise_prefix(prefix)).root)
+    if as_json:
+        emit(
+            {
+                "repository": name,
+                "left": old.id,
+                "right": new.id,
+                "added": found.added,
+                "changed": found.changed,
+                "removed": found.removed,
+            }
+        )
+        return
+    total = changes(len(found.added), len(found.changed), len(found.removed))
+    say(f"[bold]{name}[/bold] {short(old.id)} .. {short(new.id)}  {total}")
+    for sign, colour, paths in (
+        ("+", "green", found.added),
+        ("~", "yellow", found.changed),
+        ("-", "red", found.removed),
+    ):
+        for path in paths:
+            say(f"[{colour}]{sign}[/{colour}] {_escaped(path)}")
+
+
+def _escaped(path: str) -> str:
+    from rich.markup import escape
+
+    return escape(path if path.isprintable() else ascii(path))

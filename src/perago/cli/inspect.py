@@ -1,0 +1,172 @@
+"""``perago inspect``: one attempt, one run or one commit, from the inside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perago.cli.choose import repository_of
+from perago.cli.screen import AsJson, changes, emit, fields, say, short, when
+
+if TYPE_CHECKING:
+    from perago.observe.attempts import ExecutionStory
+    from perago.protocol.values import ChangeSet, Commit
+    from perago.wiring import Home
+
+_BAR = 24
+_PATHS = 12
+
+
+def inspect(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="A task, execution, run or commit id; its first characters are enough.",
+        ),
+    ],
+    repository: Annotated[
+        str | None, typer.Option("--repo", "-r", help="Repository, when there are several.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show input, phases with their times, guards, changes and the end of attempts or commits."""
+    from perago.errors import NotFoundError, UsageError
+    from perago.wiring import home_here
+
+    home = home_here().existing()
+    found = home.events.executions(what)
+    commit = None
+    if not found:
+        try:
+            commit = home.store.commit(repository_of(home, repository), what)
+        except NotFoundError:
+            raise UsageError(
+                f"nothing is known of {what!r}",
+                remedy="'perago log' and 'perago runs' show ids to look at",
+            ) from None
+        found = [commit.metadata.get("perago.execution_id", "")]
+    stories = [told for told in (_story(home, execution) for execution in found) if told]
+    change = _change(home, repository, commit) if commit else None
+    if as_json:
+        _emit(commit, change, stories)
+        return
+    if commit and change is not None:
+        _show_commit(commit, change)
+    for told in stories:
+        _show_story(told)
+
+
+def _story(home: Home, execution_id: str) -> ExecutionStory | None:
+    from perago.observe.attempts import story
+
+    events = home.events.of_execution(execution_id)
+    return story(events) if events else None
+
+
+def _change(home: Home, repository: str | None, commit: Commit) -> ChangeSet:
+    from perago.protocol.values import ChangeSet
+
+    if not commit.parent:
+        return ChangeSet()
+    return home.store.diff(repository_of(home, repository), commit.parent, commit.id, "")
+
+
+def _emit(commit: Commit | None, change: ChangeSet | None, stories: list[ExecutionStory]) -> None:
+    shown = None
+    if commit and change is not None:
+        shown = {
+            "id": commit.id,
+            "parents": commit.parents,
+            "message": commit.message,
+            "metadata": dict(commit.metadata),
+            "at": commit.created_at,
+            "added": change.added,
+            "changed": change.changed,
+            "removed": change.removed,
+        }
+    emit({"commit": shown, "executions": [told.as_json() for told in stories]})
+
+
+def _show_commit(commit: Commit, change: ChangeSet) -> None:
+    say(f"[bold]commit {commit.id}[/bold]")
+    fields(
+        {
+            "message": commit.message,
+            "when": when(commit.created_at),
+            "parents": ", ".join(map(short, commit.parents)) or "none",
+            "changed": changes(len(change.added), len(change.changed), len(change.removed)),
+        }
+    )
+    for name, value in sorted(commit.metadata.items()):
+        say(f"  [dim]{name} = {value}[/dim]")
+    say()
+
+
+def _show_story(told: ExecutionStory) -> None:
+    from rich.markup import escape
+
+    attempt = told.attempt
+    colour = "green" if told.state == "COMPLETED" else "red"
+    retry = f", retry {attempt.retry_count}" if attempt.retry_count else ""
+    say(
+        f"[bold]{attempt.reference_task_name}[/bold] ({attempt.task_def_name}{retry})  "
+        f"[{colour}]{told.state}[/{colour}]"
+    )
+    workspace = told.workspace or {}
+    fields(
+        {
+            "run": attempt.workflow_instance_id,
+            "task": attempt.task_id,
+            "execution": told.execution_id,
+            "started": when(told.started_at),
+            "input": f"{workspace.get('repository', '-')}/{workspace.get('branch', '-')}"
+            f" at {short(str(workspace.get('ref', '')))}",
+        }
+    )
+    _show_phases(told)
+    for guard in told.guards:
+        problem = guard.get("violation")
+        mark = "[green]ok[/green]  " if problem is None else "[red]fail[/red]"
+        text = escape(str(guard["guard"])) + (f": {escape(str(problem))}" if problem else "")
+        say(f"  {mark} {text}")
+    _show_change(told)
+    for metric in told.metrics:
+        say(f"  [dim]{metric['kind']}[/dim] {metric['name']} = {metric['value']:g}")
+    for warning in told.warnings:
+        say(f"  [yellow]warning[/yellow] {warning.get('text')}: {warning.get('why')}")
+    if told.outcome and told.outcome.get("reason"):
+        say(f"  [red]{escape(str(told.outcome['reason']))}[/red]")
+    if told.traceback:
+        say(f"[dim]{escape(told.traceback.rstrip())}[/dim]")
+    say()
+
+
+def _show_phases(told: ExecutionStory) -> None:
+    longest = max((phase.seconds or 0 for phase in told.phases), default=0) or 1
+    for phase in told.phases:
+        if phase.seconds is None:
+            say(f"  {phase.name:<22} [red]did not end[/red]")
+            continue
+        bar = "━" * max(1, round(_BAR * phase.seconds / longest))
+        say(f"  {phase.name:<22} {phase.seconds * 1000:>9.1f} ms  [cyan]{bar}[/cyan]")
+
+
+def _show_change(told: ExecutionStory) -> None:
+    from rich.markup import escape
+
+    if told.change is None:
+        return
+    signs = (("+", "green", "added"), ("~", "yellow", "changed"), ("-", "red", "removed"))
+    for sign, colour, kind in signs:
+        paths = told.change.get(kind, [])
+        for path in paths[:_PATHS]:
+            say(f"  [{colour}]{sign}[/{colour}] {escape(str(path))}")
+        if len(paths) > _PATHS:
+            say(f"  [{colour}]{sign}[/{colour}] [dim]and {len(paths) - _PATHS} more[/dim]")
+    if told.decision:
+        published = told.published or {}
+        held = f", fence {published['fence']} held" if published else ""
+        say(f"  decision [bold]{told.decision.get('kind')}[/bold] on "
+            f"{short(str(told.decision.get('head')))}{held}")

@@ -1,0 +1,74 @@
+"""``perago log``: the publications of a branch."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perago.cli.choose import Branch, Repository, repository_of
+from perago.cli.screen import AsJson, changes, emit, say, short, table, when
+
+
+def log(
+    repository: Repository = None,
+    branch: Branch = "main",
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many commits.", min=1)] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show who published what on a branch, which attempt it was, and what it replaced."""
+    from perago.observe.history import publications, relocations
+    from perago.wiring import home_here
+
+    home = home_here().existing()
+    name = repository_of(home, repository)
+    entries = publications(home.store, home.events, name, branch, limit)
+    taken_back = relocations(home.events, name, branch)
+    if as_json:
+        emit(
+            {
+                "repository": name,
+                "branch": branch,
+                "publications": [
+                    {
+                        "commit": entry.commit.id,
+                        "parents": entry.commit.parents,
+                        "at": entry.commit.created_at,
+                        "message": entry.commit.message,
+                        "metadata": dict(entry.commit.metadata),
+                        "changes": {
+                            "added": entry.change.added,
+                            "changed": entry.change.changed,
+                            "removed": entry.change.removed,
+                        },
+                        "replaced": [found.ref for found in entry.replaced],
+                    }
+                    for entry in entries
+                ],
+                "taken_back": [found.ref for found in taken_back],
+            }
+        )
+        return
+    rows: list[list[object]] = []
+    for entry in entries:
+        said = entry.commit.metadata
+        change = entry.change
+        rows.append(
+            [
+                f"[cyan]{short(entry.commit.id)}[/cyan]",
+                when(entry.commit.created_at),
+                entry.step or f"[dim]{entry.commit.message}[/dim]",
+                said.get("perago.task_id", "-")[:8],
+                said.get("perago.retry_count", "-"),
+                changes(len(change.added), len(change.changed), len(change.removed)),
+            ]
+        )
+        rows += [
+            [f"[dim]  {short(old.ref)}[/dim]", f"[dim]{when(old.at)}[/dim]", "[dim]replaced[/dim]"]
+            + ["", "", "[dim]an abandoned publication[/dim]"]
+            for old in entry.replaced
+        ]
+    say(f"[bold]{name}[/bold] / {branch}")
+    table(["commit", "when", "step", "task", "retry", "what changed"], rows)
+    for old in taken_back:
+        say(f"[dim]{when(old.at)}  {short(old.ref)} was taken back by a retry without changes[/dim]")

@@ -1,0 +1,208 @@
+"""What a person sees while a workflow runs: a live table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from perago.cli.screen import changes, short
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+_ICONS = {"COMPLETED": "[green]✓[/green]", "COMPLETED_WITH_ERRORS": "[yellow]✓[/yellow]"}
+_BAR = 16
+
+
+@dataclass(slots=True)
+class Step:
+    """One attempt on the screen."""
+
+    name: str
+    retry: int
+    began: float
+    doing: str = "waiting"
+    share: float | None = None
+    change: str = ""
+    decision: str = ""
+    ref: str = ""
+    status: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Take in one journal event of the executor."""
+        name = str(message.get("event", ""))
+        if name.startswith("before "):
+            self.doing, self.share = name.removeprefix("before "), None
+        elif name == "progress" and message["total"]:
+            self.share = message["done"] / message["total"]
+        elif name == "changed":
+            counts = [len(message[kind]) for kind in ("added", "changed", "removed")]
+            self.change = changes(*counts)
+        elif name == "decision":
+            self.decision = str(message["kind"])
+        elif name == "published":
+            self.ref = short(str(message["ref"]))
+
+    @property
+    def label(self) -> str:
+        """Name the step, and the try when it is not the first."""
+        return self.name + (f" [dim]retry {self.retry}[/dim]" if self.retry else "")
+
+    @property
+    def story(self) -> str:
+        """Say what it is doing, or how it ended."""
+        from rich.markup import escape
+
+        if not self.status:
+            return self.doing + self._bar()
+        if self.status not in _ICONS:
+            return f"[red]{escape(self.reason or self.status)}[/red]"
+        done = {
+            "merge": f"published [cyan]{self.ref}[/cyan]",
+            "replace": f"[yellow]replaced an abandoned publication[/yellow] [cyan]{self.ref}[/cyan]",
+            "relocate": "[yellow]took an abandoned publication back[/yellow]",
+            "keep": "nothing to publish",
+        }.get(self.decision, "looked only")
+        return f"{done}  {self.change}" if self.decision in {"merge", "replace"} else done
+
+    @property
+    def icon(self) -> str:
+        """Show the state in one character."""
+        return _ICONS.get(self.status, "[red]✗[/red]") if self.status else "[cyan]•[/cyan]"
+
+    def _bar(self) -> str:
+        if self.share is None:
+            return ""
+        full = round(self.share * _BAR)
+        return f" [cyan]{'━' * full}[/cyan][dim]{'━' * (_BAR - full)}[/dim] {self.share:.0%}"
+
+
+class View(Protocol):
+    """Something that follows a run."""
+
+    def __call__(self, event: dict[str, object]) -> None:
+        """Take one event of the runner."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End."""
+        ...
+
+
+class QuietView:
+    """For ``--json``: nothing until the end."""
+
+    def __call__(self, event: dict[str, object]) -> None:
+        """Ignore."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class RunView:
+    """Follows the attempts of one run."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._steps: dict[str, Step] = {}
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(
+                console=self._console, get_renderable=self._table, refresh_per_second=8
+            )
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+
+    def __call__(self, event: dict[str, object]) -> None:
+        """Take one event of the runner."""
+        if event.get("kind") not in {None, "SIMPLE"}:
+            return
+        name, task_id = str(event["event"]), str(event.get("task_id", ""))
+        if name in {"task_scheduled", "task_retry"}:
+            self._schedule(name, task_id, event)
+        elif name == "output":
+            self._print(f"[dim]{event.get('reference_task_name', 'executor')} |[/dim] ", event)
+        elif name == "alert":
+            self._console.print(f"[yellow]alert[/yellow] {event['subject']}: {event['reason']}")
+        elif task_id in self._steps:
+            self._follow(name, self._steps[task_id], event)
+
+    def _schedule(self, name: str, task_id: str, event: Mapping[str, Any]) -> None:
+        step = Step(
+            str(event["reference_task_name"]), int(event["retry_count"]), time.monotonic()
+        )
+        wait = float(event.get("in_seconds") or 0.0)
+        if name == "task_retry" and wait >= 1:
+            step.doing = f"retry in {wait:.0f} s"
+        self._steps[task_id] = step
+
+    def _follow(self, name: str, step: Step, event: Mapping[str, Any]) -> None:
+        if name == "task_claimed":
+            step.began, step.doing = time.monotonic(), "starting"
+        elif name == "message":
+            step.hear(event["message"])
+        elif name == "task_lost":
+            step.status, step.reason = "FAILED", "executor lost"
+        elif name == "task_finished":
+            step.status, step.reason = str(event["status"]), str(event["reason"])
+            step.seconds = float(event["seconds"])
+            if self._live is None:
+                self._console.print(
+                    f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
+                )
+
+    def _table(self) -> RenderableType:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+        for step in self._steps.values():
+            seconds = step.seconds if step.status else time.monotonic() - step.began
+            table.add_row(step.icon, step.label, f"[dim]{seconds:.1f} s[/dim]", step.story)
+        return table
+
+    def _print(self, lead: str, event: Mapping[str, Any]) -> None:
+        from rich.markup import escape
+
+        self._console.print(lead + escape(str(event["line"])))
+
+
+def view_for(*, as_json: bool) -> View:
+    """Choose by who is looking."""
+    if as_json:
+        return QuietView()
+    from rich.console import Console
+
+    wide = None if sys.stdout.isatty() else 200
+    return RunView(Console(highlight=False, width=wide, soft_wrap=wide is not None))

@@ -1,0 +1,94 @@
+"""What ``perago run`` runs: a workflow file, a workflow built in Python, or one task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from perago.brokers.conductor.builder import definition_of_builder
+from perago.errors import UsageError, WorkflowDefinitionError
+from perago.modules import load_attribute, load_tasks
+from perago.task import TaskDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowSource:
+    """A definition, where it came from, and the tasks it may use."""
+
+    definition: Mapping[str, object]
+    name: str
+    modules: tuple[str, ...]
+    tasks: Mapping[str, TaskDefinition]
+
+
+def load_source(target: str, modules: list[str]) -> WorkflowSource:
+    """Tell by its form what the target is."""
+    if target.endswith(".json"):
+        definition, name = _from_file(Path(target)), target
+    elif modules and ":" in target:
+        definition, name = definition_of_builder(load_attribute(target), target), target
+    elif modules:
+        raise UsageError(
+            f"{target!r} is no workflow file", remedy="name a .json file, or module:workflow"
+        )
+    else:
+        return _single_task(target)
+    if not modules:
+        raise UsageError(
+            f"no module with the tasks of {target} was given",
+            remedy=f"name it: perago run {target} MODULE",
+        )
+    return WorkflowSource(definition, name, tuple(modules), load_tasks(modules))
+
+
+def _from_file(path: Path) -> Mapping[str, object]:
+    try:
+        definition = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise UsageError(f"workflow file {path} does not exist", remedy="check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"workflow file {path} cannot be read: {error}") from None
+    except json.JSONDecodeError as error:
+        raise WorkflowDefinitionError(
+            f"{path} line {error.lineno} column {error.colno}: {error.msg}",
+            remedy="correct the JSON",
+        ) from None
+    if not isinstance(definition, dict):
+        raise WorkflowDefinitionError(
+            f"{path} holds {type(definition).__name__}, not a workflow",
+            remedy="put one WorkflowDef object in the file",
+        )
+    return definition
+
+
+def _single_task(target: str) -> WorkflowSource:
+    """Wrap one task in a workflow of its own, so that it runs like any other."""
+    tasks = load_tasks([target])
+    if len(tasks) > 1:
+        raise UsageError(
+            f"module {target!r} has several tasks",
+            remedy=f"name one: perago run {target}:{next(iter(tasks))}, or give a workflow file",
+        )
+    task = next(iter(tasks.values()))
+    given: dict[str, object] = {"params": "${workflow.input.params}"}
+    if task.workspace is not None:
+        given["workspace"] = "${workflow.input.workspace}"
+    outputs = {key: "${%s.output.%s}" % (task.name, key) for key in ("workspace", "result")}
+    definition: dict[str, object] = {
+        "name": task.name,
+        "version": 1,
+        "schemaVersion": 2,
+        "tasks": [
+            {
+                "name": task.name,
+                "taskReferenceName": task.name,
+                "type": "SIMPLE",
+                "inputParameters": given,
+            }
+        ],
+        "inputTemplate": {"params": {}},
+        "outputParameters": outputs,
+    }
+    return WorkflowSource(definition, target, (target,), tasks)

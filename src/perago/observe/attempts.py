@@ -1,0 +1,107 @@
+"""One execution, told from its events: phases with times, guards, change, decision, end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from perago.observe.events import Event
+from perago.protocol.values import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTime:
+    """One phase of an execution; ``seconds`` is None when it never ended."""
+
+    name: str
+    began: float
+    seconds: float | None
+
+
+@dataclass(slots=True)
+class ExecutionStory:
+    """What the event log knows of one execution."""
+
+    execution_id: str
+    attempt: Attempt
+    started_at: float
+    workspace: Mapping[str, object] | None = None
+    phases: list[PhaseTime] = field(default_factory=list)
+    guards: list[Mapping[str, Any]] = field(default_factory=list)
+    change: Mapping[str, Any] | None = None
+    decision: Mapping[str, Any] | None = None
+    published: Mapping[str, Any] | None = None
+    metrics: list[Mapping[str, Any]] = field(default_factory=list)
+    warnings: list[Mapping[str, Any]] = field(default_factory=list)
+    outcome: Mapping[str, Any] | None = None
+    traceback: str | None = None
+    lost_completion: bool = False
+
+    @property
+    def state(self) -> str:
+        """Say how it ended; an execution without an end died on the way."""
+        if self.outcome is None:
+            last = self.phases[-1].name if self.phases else "the start"
+            return f"died in {last}"
+        return str(self.outcome["status"]) + (" (not accepted)" if self.lost_completion else "")
+
+    def as_json(self) -> dict[str, object]:
+        """Return all of it as plain values."""
+        return {
+            "execution_id": self.execution_id,
+            "workflow_instance_id": self.attempt.workflow_instance_id,
+            "task_id": self.attempt.task_id,
+            "retry_count": self.attempt.retry_count,
+            "step": self.attempt.reference_task_name,
+            "task": self.attempt.task_def_name,
+            "state": self.state,
+            "started_at": self.started_at,
+            "workspace": self.workspace,
+            "phases": [{"name": phase.name, "seconds": phase.seconds} for phase in self.phases],
+            "guards": self.guards,
+            "change": self.change,
+            "decision": self.decision,
+            "published": self.published,
+            "metrics": self.metrics,
+            "warnings": self.warnings,
+            "outcome": self.outcome,
+            "traceback": self.traceback,
+        }
+
+
+def story(events: Sequence[Event]) -> ExecutionStory:
+    """Tell one execution's events, given in order."""
+    first = events[0]
+    told = ExecutionStory(first.execution_id, first.attempt, first.at)
+    for event in events:
+        _tell(told, event)
+    return told
+
+
+def _tell(told: ExecutionStory, event: Event) -> None:
+    facts: Mapping[str, Any] = event.facts
+    name = event.name
+    if name.startswith("before "):
+        told.phases.append(PhaseTime(name.removeprefix("before "), event.at, None))
+    elif name.startswith("after ") and told.phases:
+        open_phase = told.phases[-1]
+        told.phases[-1] = PhaseTime(open_phase.name, open_phase.began, facts.get("seconds"))
+    elif name == "claimed":
+        told.workspace = facts.get("workspace")
+    elif name == "changed":
+        told.change = facts
+    elif name == "decision":
+        told.decision = facts
+    elif name == "published":
+        told.published = facts
+    elif name == "decided":
+        told.outcome = facts
+    elif name == "traceback":
+        told.traceback = facts.get("text")
+    elif name == "lost completion":
+        told.lost_completion = True
+    else:
+        lists = {"guard": told.guards, "metric": told.metrics, "warning": told.warnings}
+        if name in lists:
+            lists[name].append(facts)
