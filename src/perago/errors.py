@@ -131,6 +131,10 @@ class AlreadyExistsError(StoreError):
     """The name is taken."""
 
 
+class NothingToCommitError(StoreError):
+    """The branch holds no change, and an empty commit is not made (G1)."""
+
+
 class PermissionRefusedError(StoreError):
     """The store does not permit this to the worker."""
 

@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -18,15 +18,13 @@ def load_tasks(modules: Iterable[str]) -> dict[str, TaskDefinition]:
     """Import modules (``pkg.mod``, ``pkg/mod.py`` or ``pkg.mod:task``) and collect their tasks."""
     found: dict[str, TaskDefinition] = {}
     for spec in modules:
-        for task in _tasks_of(spec).values():
-            other = found.get(task.name)
-            if other is not None and other.function is not task.function:
+        for task in _tasks_of(spec):
+            other = found.setdefault(task.name, task)
+            if other.function is not task.function:
                 raise TaskDefinitionError(
-                    f"task {task.name!r} is declared in both {other.function.__module__} "
-                    f"and {task.function.__module__}",
-                    remedy="rename one of them",
+                    f"two functions declare task {task.name!r}: {_where(other)} and {_where(task)}",
+                    remedy="rename one of the tasks",
                 )
-            found[task.name] = task
     return found
 
 
@@ -62,31 +60,31 @@ def load_module(name: str) -> ModuleType:
         raise _broken(name, error) from None
 
 
-def _tasks_of(spec: str) -> Mapping[str, TaskDefinition]:
+def _tasks_of(spec: str) -> list[TaskDefinition]:
     name, _, wanted = spec.partition(":")
     module = load_module(name)
-    found = {
-        task.name: task
+    found = [
+        task
         for value in vars(module).values()
         if isinstance(task := getattr(value, ATTRIBUTE, None), TaskDefinition)
-    }
+    ]
     if not found:
         raise TaskDefinitionError(
             f"module {name!r} declares no task", remedy="decorate a function with @task(...)"
         )
     if not wanted:
         return found
-    chosen = {
-        task.name: task
-        for task in found.values()
-        if wanted in {task.name, task.function.__name__}
-    }
+    chosen = [task for task in found if wanted in {task.name, task.function.__name__}]
     if not chosen:
         raise UsageError(
             f"module {name!r} has no task {wanted!r}",
-            remedy=f"choose from {', '.join(sorted(found))}",
+            remedy=f"choose from {', '.join(sorted(task.name for task in found))}",
         )
     return chosen
+
+
+def _where(task: TaskDefinition) -> str:
+    return f"{task.function.__module__}.{task.function.__name__}"
 
 
 def _module_name(name: str) -> str:

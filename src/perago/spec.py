@@ -29,14 +29,17 @@ from perago.protocol.values import FenceKind
 
 Guard = FileGuard | Callable[[Path], None]
 NonNegative = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0)]
-AtLeastOne = Annotated[float, Field(ge=1)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+AtLeastOne = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
 class Declaration(BaseModel):
     """Frozen, no unknown fields, and errors that name the argument."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    # Built when first used: importing a task module stays quick.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True
+    )
 
     # Hidden from type checkers, so that they keep the typed signature of the fields.
     if not TYPE_CHECKING:
@@ -76,14 +79,15 @@ def require_file(path: str) -> RequireFile:
 
 def require_dir(path: str) -> RequireDir:
     """Demand a directory with at least one file in it."""
-    return RequireDir(_declared_path("require_dir", path.rstrip("/") if path else path))
+    wanted = path.rstrip("/") if isinstance(path, str) else path
+    return RequireDir(_declared_path("require_dir", wanted))
 
 
 def require_glob(pattern: str, *, min_count: int = 1, max_count: int | None = None) -> RequireGlob:
     """Demand a number of matching paths; ``**`` means any depth."""
     _declared_pattern("require_glob", pattern)
-    for name, count in (("min_count", min_count), ("max_count", max_count)):
-        if count is not None and (not isinstance(count, int) or count < 0):
+    for name, count, optional in (("min_count", min_count, False), ("max_count", max_count, True)):
+        if not (isinstance(count, int) and count >= 0) and not (optional and count is None):
             raise TaskDefinitionError(
                 f"require_glob({pattern!r}, {name}={count!r})", remedy="use a number of 0 or more"
             )
@@ -101,6 +105,9 @@ def forbid_glob(pattern: str) -> ForbidGlob:
     return ForbidGlob(pattern)
 
 
+_FACTORIES = (require_file, require_dir, require_glob, forbid_glob)
+
+
 def _declared_path(guard: str, path: object) -> str:
     problem = refuse_path(path) if isinstance(path, str) else "is not a text"
     if problem:
@@ -113,7 +120,10 @@ def _declared_path(guard: str, path: object) -> str:
 def _declared_pattern(guard: str, pattern: object) -> None:
     problem = refuse_pattern(pattern) if isinstance(pattern, str) else "is not a text"
     if problem:
-        raise TaskDefinitionError(f"{guard}({pattern!r}): the pattern {problem}")
+        raise TaskDefinitionError(
+            f"{guard}({pattern!r}): the pattern {problem}",
+            remedy="use one such as 'raw/*.csv' or '**/*.csv'",
+        )
 
 
 def _checked_guards(guards: object) -> tuple[Guard, ...]:
@@ -122,9 +132,25 @@ def _checked_guards(guards: object) -> tuple[Guard, ...]:
     for guard in guards:
         if inspect.iscoroutinefunction(guard):
             raise ValueError(f"{guard.__name__} is async; a guard is a plain function of a Path")
-        if not isinstance(guard, FileGuard) and not callable(guard):
+        if isinstance(guard, FileGuard) and not isinstance(guard, type):
+            continue
+        if guard in _FACTORIES:
+            raise ValueError(f"{guard.__name__} is not called; write {guard.__name__}(...)")
+        if not callable(guard) or isinstance(guard, type):
             raise ValueError(f"{guard!r} is no guard; use require_file(...) or a function")
+        if not _takes_a_path(guard):
+            raise ValueError(f"{guard!r} does not take one argument; a guard is given a Path")
     return tuple(guards)
+
+
+def _takes_a_path(guard: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(guard).bind(Path())
+    except TypeError:
+        return False
+    except ValueError:  # Some callables do not tell their signature.
+        return True
+    return True
 
 
 def _checked_globs(patterns: object) -> tuple[str, ...]:

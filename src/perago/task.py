@@ -71,7 +71,7 @@ class TaskDefinition:
         """Build the params model; the values themselves never enter the error text (V8)."""
         try:
             return self.params_model.model_validate_json(
-                json.dumps(raw), strict=self.strict_params or None
+                json.dumps(dict(raw)), strict=self.strict_params or None
             )
         except ValidationError as error:
             raise TaskParamsError(
@@ -95,7 +95,16 @@ class TaskDefinition:
                     f"not {self.result_model.__name__}: {_problems(error)}",
                     remedy=f"return {self.result_model.__name__}(...)",
                 ) from None
-        return value.model_dump(mode="json", by_alias=True)
+        try:
+            dumped = value.model_dump(mode="json", by_alias=True, warnings="error")
+            json.dumps(dumped, allow_nan=False)  # No engine reads NaN: it would never complete.
+        except ValueError:
+            raise ResultError(
+                f"task {self.name!r} returned a {self.result_model.__name__} that is not JSON as "
+                "it declares",
+                remedy="assign to each field what its type says, and neither NaN nor infinity",
+            ) from None
+        return dumped
 
 
 def task(  # noqa: PLR0913 - the names are the author's interface
@@ -109,7 +118,7 @@ def task(  # noqa: PLR0913 - the names are the author's interface
     strict_params: bool = False,
 ) -> Callable[[F], F]:
     """Declare a task; the function stays an ordinary function."""
-    _check_texts(name, owner_email)
+    _check_texts(name, owner_email, description)
     declared(workspace, WorkspaceSpec, "workspace", name)
     declared(metrics, MetricSpec, "metrics", name)
     declared(controls, TaskControls, "controls", name)
@@ -120,7 +129,9 @@ def task(  # noqa: PLR0913 - the names are the author's interface
         )
 
     def declare(function: F) -> F:
-        roles, params_model, result_model = _read_signature(name, function, workspace is not None)
+        roles, params_model, result_model = _read_signature(
+            name, function, has_workspace=workspace is not None
+        )
         definition = TaskDefinition(
             name=name,
             owner_email=owner_email,
@@ -151,7 +162,7 @@ def definition_of(function: object) -> TaskDefinition:
     return found
 
 
-def _check_texts(name: object, owner_email: object) -> None:
+def _check_texts(name: object, owner_email: object, description: object) -> None:
     if (
         not isinstance(name, str)
         or not name
@@ -167,10 +178,15 @@ def _check_texts(name: object, owner_email: object) -> None:
             f"task {name!r}: owner_email={owner_email!r} is no address",
             remedy="give one such as 'team@example.com'",
         )
+    if description is not None and not isinstance(description, str):
+        raise TaskDefinitionError(
+            f"task {name!r}: description is of type {type(description).__name__}",
+            remedy="give a text, or leave it out and write a docstring",
+        )
 
 
 def _read_signature(
-    name: str, function: Callable[..., Any], has_workspace: bool
+    name: str, function: Callable[..., Any], *, has_workspace: bool
 ) -> tuple[dict[str, Role], type[BaseModel], type[BaseModel]]:
     """Find the role of each parameter by its annotation, and the two models."""
     if not inspect.isfunction(function):
@@ -178,7 +194,11 @@ def _read_signature(
             f"task {name!r}: @task decorates a function, not {type(function).__name__}",
             remedy="put it directly above a def",
         )
-    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+    if (
+        inspect.iscoroutinefunction(function)
+        or inspect.isgeneratorfunction(function)
+        or inspect.isasyncgenfunction(function)
+    ):
         raise TaskDefinitionError(
             f"task {name!r}: {function.__name__} is async or a generator",
             remedy="write a plain def that returns its result",
@@ -193,7 +213,7 @@ def _read_signature(
                 remedy="remove one of them",
             )
         roles[parameter.name] = role
-    _check_roles(name, roles, has_workspace)
+    _check_roles(name, roles, has_workspace=has_workspace)
     params = next(hints[parameter] for parameter, role in roles.items() if role is Role.PARAMS)
     result = hints.get("return")
     if not _is_model(result):
@@ -207,7 +227,7 @@ def _read_signature(
 def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
-    except (NameError, TypeError, AttributeError) as error:
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise TaskDefinitionError(
             f"task {name!r}: an annotation of {function.__name__} cannot be read: {error}",
             remedy="define or import the type at module level, not under TYPE_CHECKING",
@@ -234,7 +254,7 @@ def _role(name: str, parameter: inspect.Parameter, hint: object) -> Role:
     raise TaskDefinitionError(f"{where} is annotated {_show(hint)}", remedy=f"use one of {known}")
 
 
-def _check_roles(name: str, roles: Mapping[str, Role], has_workspace: bool) -> None:
+def _check_roles(name: str, roles: Mapping[str, Role], *, has_workspace: bool) -> None:
     if Role.PARAMS not in roles.values():
         raise TaskDefinitionError(
             f"task {name!r} has no params",

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
+from perago.brokers.local import RunStatus
 from perago.clock import SystemClock
+from perago.protocol.names import STAGING
 from perago.protocol.values import Status
 from perago.wiring import Home
 from perago.workspace.sweeper import Swept, sweep
 
 
 def sweep_rooms(home: Home, ttl_seconds: float, *, dry_run: bool = False) -> list[Swept]:
-    """Remove attempt directories whose owner is gone."""
-    return sweep(home.rooms, ttl_seconds, SystemClock(), dry_run=dry_run)
+    """Remove attempt directories whose owner is gone, or that no attempt in progress has."""
+    busy = executions_in_progress(home)
+    return sweep(home.rooms, ttl_seconds, SystemClock(), in_progress=busy, dry_run=dry_run)
 
 
 def orphaned_branches(home: Home) -> list[tuple[str, str]]:
-    """Find staging branches whose attempt is over, by asking the broker.
-
-    An attempt is in progress before its branch exists, so a branch of no such attempt is nobody's.
-    """
+    """Find staging branches whose attempt is over, by asking the broker."""
     staged = [
         (repository, branch.name)
         for repository in home.store.repositories()
         for branch in home.store.branches(repository, hidden=True)
-        if branch.name.startswith("perago-staging-")
+        if branch.name.startswith(STAGING)
     ]
-    if not staged:
-        return []
-    busy = {
-        task.execution_id
-        for run in home.state.runs(limit=1_000_000)
-        for task in home.state.tasks(run.id)
-        if task.status is Status.IN_PROGRESS
-    }
+    busy = executions_in_progress(home) if staged else set()
     return [
         (repository, branch)
         for repository, branch in staged
@@ -45,3 +38,17 @@ def drop_orphans(home: Home) -> int:
     for repository, branch in found:
         home.store.delete_branch(repository, branch)
     return len(found)
+
+
+def executions_in_progress(home: Home) -> set[str]:
+    """Ask the broker who is at work.
+
+    An attempt is in progress before it makes anything, so what belongs to none is nobody's.
+    """
+    return {
+        task.execution_id
+        for run in home.state.runs(limit=1_000_000)
+        if run.status is RunStatus.RUNNING
+        for task in home.state.tasks(run.id)
+        if task.status is Status.IN_PROGRESS
+    }

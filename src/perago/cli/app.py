@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -60,9 +61,12 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     *,
-    version: bool = typer.Option(
-        False, "--version", help="Show the version and exit.", callback=_version, is_eager=True
-    ),
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_version, is_eager=True
+        ),
+    ] = False,
 ) -> None:
     pass
 

@@ -43,13 +43,15 @@ def gc(
                 "branches": [f"{repository}/{branch}" for repository, branch in branches],
                 "objects": freed.objects,
                 "commits": freed.commits,
-                "bytes": freed.bytes,
+                "bytes": freed.bytes_freed,
             }
         )
         return
     verb = "deleted" if delete else "would delete"
     say(f"{verb} {len(gone)} attempt directories, {len(branches)} staging branches")
-    say(f"{verb} {freed.commits} unreachable commits and {freed.objects} objects, "
-        f"{size(freed.bytes)}")
+    say(
+        f"{verb} {freed.commits} unreachable commits and {freed.objects} objects, "
+        f"{size(freed.bytes_freed)}"
+    )
     if not delete:
         say("[dim]nothing was deleted; add --delete to do it[/dim]")

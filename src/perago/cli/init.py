@@ -24,9 +24,7 @@ def init(
         raise UsageError(f"{directory} is not empty", remedy="name a new directory")
     with as_file(files("perago") / "template") as template:
         try:
-            copytree(
-                template, directory, dirs_exist_ok=True, ignore=ignore_patterns("__pycache__")
-            )
+            copytree(template, directory, dirs_exist_ok=True, ignore=ignore_patterns("__pycache__"))
         except OSError as error:
             raise UsageError(
                 f"{directory} cannot be written: {error}", remedy="choose another place"

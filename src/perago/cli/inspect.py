@@ -168,5 +168,7 @@ def _show_change(told: ExecutionStory) -> None:
     if told.decision:
         published = told.published or {}
         held = f", fence {published['fence']} held" if published else ""
-        say(f"  decision [bold]{told.decision.get('kind')}[/bold] on "
-            f"{short(str(told.decision.get('head')))}{held}")
+        say(
+            f"  decision [bold]{told.decision.get('kind')}[/bold] on "
+            f"{short(str(told.decision.get('head')))}{held}"
+        )

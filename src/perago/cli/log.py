@@ -64,11 +64,17 @@ def log(
             ]
         )
         rows += [
-            [f"[dim]  {short(old.ref)}[/dim]", f"[dim]{when(old.at)}[/dim]", "[dim]replaced[/dim]"]
-            + ["", "", "[dim]an abandoned publication[/dim]"]
+            [
+                f"[dim]  {short(old.ref)}[/dim]",
+                f"[dim]{when(old.at)}[/dim]",
+                "[dim]replaced[/dim]",
+                "",
+                "",
+                "[dim]an abandoned publication[/dim]",
+            ]
             for old in entry.replaced
         ]
     say(f"[bold]{name}[/bold] / {branch}")
     table(["commit", "when", "step", "task", "retry", "what changed"], rows)
     for old in taken_back:
-        say(f"[dim]{when(old.at)}  {short(old.ref)} was taken back by a retry without changes[/dim]")
+        say(f"[dim]{when(old.at)}  {short(old.ref)} taken back by a retry without changes[/dim]")

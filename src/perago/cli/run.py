@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,13 +11,7 @@ from perago.cli.exits import FAILED, INTERRUPTED
 from perago.cli.screen import AsJson, emit, fields, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from perago.brokers.local import RunRecord
-    from perago.cli.workflow_source import WorkflowSource
-    from perago.settings import Settings
-    from perago.task import TaskDefinition
-    from perago.wiring import Home
 
 
 def run(
@@ -63,7 +57,9 @@ def run(
     Kill it whenever you like: --resume goes on from the last completed step, and nothing
     half-done is ever visible.
     """
-    from perago.cli.seed import read_input
+    from perago.cli.seed import read_input, workspace_for
+    from perago.cli.session import Session
+    from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
     from perago.wiring import Home, settings_here
 
@@ -71,110 +67,21 @@ def run(
     mode = execution_mode or settings.execution_mode
     if mode not in {"process", "thread"}:
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
-    home = Home(settings.home)
+    session = Session(Home(settings.home), settings, jobs, mode, as_json)
     if resume is not None:
         if target is not None:
             raise UsageError("--resume takes no workflow", remedy="the run remembers its own")
-        ended = _resume(home.existing(), settings, resume, jobs, mode, as_json)
+        session.home.existing()
+        ended = session.resume(resume)
     elif target is None:
         raise UsageError("nothing to run", remedy="name a workflow file or a task module")
     else:
-        from perago.cli.workflow_source import load_source
-
         found = load_source(target, modules or [])
         given = read_input(values or [], input_file, params)
-        _add_workspace(home, found, given, repository, branch, source)
-        ended = _start(home, settings, found, given, jobs, mode, as_json)
+        if "workspace" not in given and found.needs_workspace:
+            given["workspace"] = workspace_for(session.home, found, repository, branch, source)
+        ended = session.start(found, given)
     _conclude(ended, as_json)
-
-
-def _start(
-    home: Home,
-    settings: Settings,
-    source: WorkflowSource,
-    given: dict[str, Any],
-    jobs: int,
-    mode: str,
-    as_json: bool,
-) -> RunRecord:
-    from perago.wiring import local_runner
-
-    with _Session(home, settings, source.modules, source.tasks, jobs, mode, as_json) as session:
-        runner = local_runner(home, session.pool, source.tasks, session)
-        made = runner.create(source.definition, given, modules=source.modules, source=source.name)
-        if not as_json:
-            say(f"[bold]{source.definition.get('name')}[/bold]  run {made.id}")
-        with session.view:
-            return runner.run(made.id)
-
-
-def _resume(
-    home: Home, settings: Settings, run_id: str, jobs: int, mode: str, as_json: bool
-) -> RunRecord:
-    from perago.modules import load_tasks
-    from perago.wiring import local_runner
-
-    remembered = home.state.run(run_id)
-    tasks = load_tasks(remembered.modules)
-    with _Session(home, settings, remembered.modules, tasks, jobs, mode, as_json) as session:
-        runner = local_runner(home, session.pool, tasks, session)
-        if not as_json:
-            say(f"[bold]{remembered.workflow.get('name')}[/bold]  run {remembered.id} goes on")
-        with session.view:
-            return runner.resume(remembered.id)
-
-
-class _Session:
-    """The executors and the screen of one command; tidies before and after."""
-
-    def __init__(
-        self,
-        home: Home,
-        settings: Settings,
-        modules: tuple[str, ...],
-        tasks: Mapping[str, TaskDefinition],
-        jobs: int,
-        mode: str,
-        as_json: bool,
-    ) -> None:
-        from perago.cli.view import view_for
-        from perago.wiring import local_pool
-
-        self._home = home
-        self._ttl = settings.gc_ttl_seconds
-        self.pool = local_pool(settings, modules, jobs, mode)
-        self.view = view_for(as_json=as_json)
-
-    def __call__(self, event: dict[str, object]) -> None:
-        self.view(event)
-
-    def __enter__(self) -> _Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        from perago.tidy import drop_orphans, sweep_rooms
-
-        self.pool.close()
-        sweep_rooms(self._home, self._ttl)
-        drop_orphans(self._home)
-        self._home.close()
-
-
-def _add_workspace(
-    home: Home,
-    source: WorkflowSource,
-    given: dict[str, Any],
-    repository: str | None,
-    branch: str,
-    files: Path | None,
-) -> None:
-    """Give the workflow a workspace when it has tasks that need one and none was given."""
-    from perago.cli.seed import repository_name, workspace_input
-
-    if "workspace" in given or all(task.workspace is None for task in source.tasks.values()):
-        return
-    name = repository or repository_name(source.definition.get("name"))
-    given["workspace"] = workspace_input(home, name, branch, files)
 
 
 def _conclude(ended: RunRecord, as_json: bool) -> None:

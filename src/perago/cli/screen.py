@@ -48,7 +48,8 @@ def complain(error: PeragoError, *, as_json: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(stderr=True, soft_wrap=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
+    sentence = Text.assemble(("error: ", "bold red"), str(error))
+    Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perago.errors import NotFoundError, StoreError, UsageError
+from perago.cli.workflow_source import WorkflowSource
+from perago.errors import UsageError
 from perago.wiring import Home
+
+SHORTEST_NAME = 3
 
 
 def read_input(pairs: list[str], file: Path | None, params: str | None) -> dict[str, Any]:
@@ -31,33 +34,32 @@ def read_input(pairs: list[str], file: Path | None, params: str | None) -> dict[
     return found
 
 
-def workspace_input(
-    home: Home, repository: str, branch: str, source: Path | None
+def workspace_for(
+    home: Home, source: WorkflowSource, repository: str | None, branch: str, files: Path | None
 ) -> dict[str, str]:
     """Name the head of a branch as the input of a run; make repository and content if asked."""
-    if repository not in home.store.repositories():
-        home.store.create_repository(repository, branch)
-    elif branch not in {found.name for found in home.store.branches(repository)}:
+    name = repository or _usual_repository(home, source)
+    if name not in home.store.repositories():
+        home.store.create_repository(name, branch)
+    elif branch not in {found.name for found in home.store.branches(name)}:
         raise UsageError(
-            f"repository {repository!r} has no branch {branch!r}",
-            remedy="choose one with --branch",
+            f"repository {name!r} has no branch {branch!r}", remedy="choose one with --branch"
         )
-    if source is not None:
-        _import(home, repository, branch, source)
-    head = home.store.head(repository, branch)
-    return {"repository": repository, "branch": branch, "ref_type": "commit", "ref": head.id}
+    if files is not None:
+        if not files.is_dir():
+            raise UsageError(f"--from {files} is no directory", remedy="name a directory of files")
+        home.store.import_directory(name, branch, files, f"files from {files.resolve().name}")
+    head = home.store.head(name, branch)
+    return {"repository": name, "branch": branch, "ref_type": "commit", "ref": head.id}
 
 
-def repository_name(workflow: object) -> str:
-    """Turn a workflow's name into a repository name."""
-    name = re.sub(r"[^a-z0-9-]+", "-", str(workflow).lower()).strip("-")[:60]
-    return name if len(name) > 2 else f"{name}-repo".strip("-")  # noqa: PLR2004 - three at least
-
-
-def _import(home: Home, repository: str, branch: str, source: Path) -> None:
-    if not source.is_dir():
-        raise UsageError(f"--from {source} is no directory", remedy="name a directory of files")
-    home.store.import_directory(repository, branch, source, f"files from {source.name}")
+def _usual_repository(home: Home, source: WorkflowSource) -> str:
+    """Name a workflow's repository after it; a single task works on the only one there is."""
+    known = home.store.repositories()
+    if source.single_task and len(known) == 1:
+        return known[0]
+    name = re.sub(r"[^a-z0-9-]+", "-", str(source.definition.get("name")).lower()).strip("-")[:60]
+    return name if len(name) >= SHORTEST_NAME else f"{name}-repo".strip("-")
 
 
 def _object(text: str, where: str) -> Mapping[str, Any]:

@@ -66,7 +66,7 @@ class Step:
             return f"[red]{escape(self.reason or self.status)}[/red]"
         done = {
             "merge": f"published [cyan]{self.ref}[/cyan]",
-            "replace": f"[yellow]replaced an abandoned publication[/yellow] [cyan]{self.ref}[/cyan]",
+            "replace": f"[yellow]replaced an abandoned one[/yellow] by [cyan]{self.ref}[/cyan]",
             "relocate": "[yellow]took an abandoned publication back[/yellow]",
             "keep": "nothing to publish",
         }.get(self.decision, "looked only")
@@ -160,9 +160,7 @@ class RunView:
             self._follow(name, self._steps[task_id], event)
 
     def _schedule(self, name: str, task_id: str, event: Mapping[str, Any]) -> None:
-        step = Step(
-            str(event["reference_task_name"]), int(event["retry_count"]), time.monotonic()
-        )
+        step = Step(str(event["reference_task_name"]), int(event["retry_count"]), time.monotonic())
         wait = float(event.get("in_seconds") or 0.0)
         if name == "task_retry" and wait >= 1:
             step.doing = f"retry in {wait:.0f} s"

@@ -21,6 +21,12 @@ class WorkflowSource:
     name: str
     modules: tuple[str, ...]
     tasks: Mapping[str, TaskDefinition]
+    single_task: bool = False
+
+    @property
+    def needs_workspace(self) -> bool:
+        """Tell whether any of the tasks works on files."""
+        return any(task.workspace is not None for task in self.tasks.values())
 
 
 def load_source(target: str, modules: list[str]) -> WorkflowSource:
@@ -75,7 +81,7 @@ def _single_task(target: str) -> WorkflowSource:
     given: dict[str, object] = {"params": "${workflow.input.params}"}
     if task.workspace is not None:
         given["workspace"] = "${workflow.input.workspace}"
-    outputs = {key: "${%s.output.%s}" % (task.name, key) for key in ("workspace", "result")}
+    outputs = {key: f"${{{task.name}.output.{key}}}" for key in ("workspace", "result")}
     definition: dict[str, object] = {
         "name": task.name,
         "version": 1,
@@ -91,4 +97,4 @@ def _single_task(target: str) -> WorkflowSource:
         "inputTemplate": {"params": {}},
         "outputParameters": outputs,
     }
-    return WorkflowSource(definition, target, (target,), tasks)
+    return WorkflowSource(definition, target, (target,), tasks, single_task=True)

@@ -70,6 +70,15 @@ class ExecutionStory:
         }
 
 
+_ONCE = {
+    "changed": "change",
+    "decision": "decision",
+    "published": "published",
+    "decided": "outcome",
+}
+_OFTEN = {"guard": "guards", "metric": "metrics", "warning": "warnings"}
+
+
 def story(events: Sequence[Event]) -> ExecutionStory:
     """Tell one execution's events, given in order."""
     first = events[0]
@@ -89,19 +98,11 @@ def _tell(told: ExecutionStory, event: Event) -> None:
         told.phases[-1] = PhaseTime(open_phase.name, open_phase.began, facts.get("seconds"))
     elif name == "claimed":
         told.workspace = facts.get("workspace")
-    elif name == "changed":
-        told.change = facts
-    elif name == "decision":
-        told.decision = facts
-    elif name == "published":
-        told.published = facts
-    elif name == "decided":
-        told.outcome = facts
     elif name == "traceback":
         told.traceback = facts.get("text")
     elif name == "lost completion":
         told.lost_completion = True
-    else:
-        lists = {"guard": told.guards, "metric": told.metrics, "warning": told.warnings}
-        if name in lists:
-            lists[name].append(facts)
+    elif name in _ONCE:
+        setattr(told, _ONCE[name], facts)
+    elif name in _OFTEN:
+        getattr(told, _OFTEN[name]).append(facts)

@@ -35,6 +35,10 @@ CREATE INDEX IF NOT EXISTS by_task ON events (task_id);
 CREATE INDEX IF NOT EXISTS by_workflow ON events (workflow_instance_id);
 CREATE INDEX IF NOT EXISTS by_name ON events (name);
 """
+_COLUMNS = (
+    "at, execution_id, workflow_instance_id, task_id, retry_count, reference_task_name,"
+    " task_def_name, name, facts"
+)
 _SAMPLE = 200
 
 
@@ -60,8 +64,7 @@ class EventLog:
         """Write one event; long lists are cut, their length is kept."""
         attempt = claim.attempt
         self._connection().execute(
-            "INSERT INTO events (at, execution_id, workflow_instance_id, task_id, retry_count,"
-            " reference_task_name, task_def_name, name, facts) VALUES (?,?,?,?,?,?,?,?,?)",
+            f"INSERT INTO events ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)",  # noqa: S608 - as below
             (
                 at,
                 claim.execution_id,
@@ -111,12 +114,8 @@ class EventLog:
         if not self._path.exists():
             return
         rows: Iterable[tuple[float, str, str, str, int, str, str, str, str]]
-        rows = self._connection().execute(
-            "SELECT at, execution_id, workflow_instance_id, task_id, retry_count,"
-            " reference_task_name, task_def_name, name, facts FROM events"
-            f" WHERE {where} ORDER BY id",  # noqa: S608 - only our own column names
-            values,
-        )
+        query = f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY id"  # noqa: S608 - our words
+        rows = self._connection().execute(query, values)
         for at, execution, workflow, task_id, retry, reference, definition, name, facts in rows:
             attempt = Attempt(workflow, task_id, retry, reference, definition)
             yield Event(at, execution, attempt, name, json.loads(facts))

@@ -32,9 +32,11 @@ class Entry:
     @property
     def step(self) -> str:
         """Name the workflow step that made it; empty for other commits."""
-        return self.commit.metadata.get("perago.logical_task_key", "").partition(":")[2].rpartition(
-            ":"
-        )[0]
+        return (
+            self.commit.metadata.get("perago.logical_task_key", "")
+            .partition(":")[2]
+            .rpartition(":")[0]
+        )
 
 
 def publications(

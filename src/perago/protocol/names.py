@@ -9,12 +9,13 @@ from perago.protocol.values import Attempt
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_PART = 48
+STAGING = "perago-staging-"
 
 
 def staging_branch(attempt: Attempt, execution_id: str) -> str:
     """Name the private branch of one execution; never the same twice."""
     return (
-        f"perago-staging-{safe(attempt.workflow_instance_id)}-{safe(attempt.reference_task_name)}"
+        f"{STAGING}{safe(attempt.workflow_instance_id)}-{safe(attempt.reference_task_name)}"
         f"-seq-{attempt.seq}-iteration-{attempt.iteration}-task-id-{safe(attempt.task_id)}"
         f"-retry-{attempt.retry_count}-exec-{safe(execution_id)}"
     )

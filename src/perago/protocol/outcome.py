@@ -44,8 +44,11 @@ def is_terminal(phase: Phase, error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Name the type and the text of an error; never empty."""
-    text = str(error).strip()
+    """Name the type and the text of an error; never empty, even when its text cannot be had."""
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 - an author's __str__ may raise anything
+        text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -151,27 +151,30 @@ def check_local(selection: Selection, paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield pairs that no file system could tell apart, on any machine."""
+    """Yield pairs that some file system could not tell apart; refused on every machine."""
     folded: dict[str, str] = {}
-    directories: dict[str, str] = {}
+    directories: dict[str, tuple[str, str]] = {}  # Folded name -> its spelling, a file in it.
     for path in sorted(paths):
         same = fold(path)
         if same in folded:
             yield folded[same], path, "differ only by case or Unicode form"
         folded[same] = path
-        while "/" in same:
-            same = same.rpartition("/")[0]
-            if same in directories:
-                break
-            directories[same] = path
+        directory, same = path.rpartition("/")[0], same.rpartition("/")[0]
+        while directory:
+            spelling, holder = directories.setdefault(same, (directory, path))
+            if spelling != directory:
+                yield holder, path, "lie in directories that differ only by case or Unicode form"
+            if holder != path:
+                break  # What is above has been seen.
+            directory, same = directory.rpartition("/")[0], same.rpartition("/")[0]
     for same, path in folded.items():
         if same in directories:
-            yield path, directories[same], "need one name to be both a file and a directory"
+            yield path, directories[same][1], "need one name to be both a file and a directory"
 
 
 def fold(path: str) -> str:
-    """Map a path to what a forgiving file system would take it for."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+    """Map a path to what a forgiving file system would take it for (Unicode's D145)."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", path).casefold())
 
 
 def _mapped(selection: Selection, info: ObjectInfo) -> str | None:

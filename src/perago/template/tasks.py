@@ -52,7 +52,8 @@ def count_words(workspace: Path, params: CountParams) -> Counted:
     with (workspace / "counts.csv").open("w", newline="") as table:
         rows = csv.writer(table)
         rows.writerow(["word", "count"])
-        rows.writerows(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+        for word in sorted(counts, key=lambda word: (-counts[word], word)):
+            rows.writerow([word, counts[word]])
     return Counted(files=len(texts), words=counts.total())
 
 

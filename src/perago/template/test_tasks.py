@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from perago.testing import FailAt, Lab
 from tasks import count_words
+
+from perago.testing import FailAt, Lab
 
 TEXT = {"poem.txt": "rain on the river, rain on the roof"}
 

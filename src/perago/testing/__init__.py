@@ -1,4 +1,4 @@
-"""For the tests of task authors: run one task for real, crash it anywhere, look at the result.
+r"""For the tests of task authors: run one task for real, crash it anywhere, look at the result.
 
     def test_clean(perago_lab: Lab) -> None:
         run = perago_lab.run(clean, files={"raw.csv": "a\n"}, params={})

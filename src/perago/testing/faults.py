@@ -48,7 +48,7 @@ class _Nothing:
     def at(self, point: str, scene: Scene) -> None:
         """Act when the point is this fault's own."""
 
-    def around(self, call: str, action: Callable[[], object]) -> object:
+    def around(self, call: str, action: Callable[[], object]) -> object:  # noqa: ARG002 - a port
         """Carry out a call of the store, or spoil it."""
         return action()
 
@@ -59,7 +59,7 @@ class FailAt(_Nothing):
     def __init__(self, point: str) -> None:
         self._point = checked_point(point)
 
-    def at(self, point: str, scene: Scene) -> None:
+    def at(self, point: str, scene: Scene) -> None:  # noqa: ARG002 - a port
         """Die here."""
         if point == self._point:
             raise Crashed(point)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -115,10 +116,8 @@ class Lab:
             journal=switch.journal(AttemptJournal(self._events, claim, self.clock)),
         )
         outcome = None
-        try:
+        with suppress(Crashed):
             outcome = run_attempt(claim, task, shells)
-        except Crashed:
-            pass
         return Run(self, task, attempt, workspace, params, outcome, claim.execution_id)
 
     def events(self, execution_id: str) -> list[str]:

@@ -66,7 +66,9 @@ class Switch:
 class _Wired:
     """Any shell, with every method call led through the switch."""
 
-    def __init__(self, inner: object, through: Callable[[str, Callable[[], object]], object]):
+    def __init__(
+        self, inner: object, through: Callable[[str, Callable[[], object]], object]
+    ) -> None:
         self._inner = inner
         self._through = through
 

@@ -9,6 +9,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from perago.errors import WorkspaceError
@@ -17,6 +18,10 @@ from perago.protocol import names
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
 from perago.workspace.owner import token_of
+
+WORKSPACE = "workspace"
+OWN = ".perago-"  # What else a room holds starts so, the marker first of all.
+_MAX_PATH = 2048
 
 
 class AttemptRooms:
@@ -33,14 +38,18 @@ class AttemptRooms:
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.mkdir(mode=0o700)
-            self._mark(path, attempt, execution_id)
-            (path / "workspace").mkdir(mode=0o700)
+            try:
+                self._mark(path, attempt, execution_id)
+                (path / WORKSPACE).mkdir(mode=0o700)
+            except OSError:
+                remove_tree(path, lambda: False)  # Half a room is nobody's.
+                raise
         except OSError as error:
             raise WorkspaceError(
                 f"attempt directory {path} cannot be made: {error.strerror or error}",
                 remedy="check PERAGO_WORKSPACE_ROOT, its permissions and free space",
             ) from error
-        return Room(path, path / "workspace")
+        return Room(path, path / WORKSPACE)
 
     def leave(self, room: Room, timeout_seconds: float) -> None:
         """Remove the directory; the marker goes last, so that a cut-off removal is swept later."""
@@ -71,27 +80,39 @@ def remove_tree(path: Path, out_of_time: Callable[[], bool]) -> None:
     directories = [os.fspath(path)]
     try:
         for directory in directories:  # It grows while we walk down it.
-            if out_of_time():
-                raise WorkspaceError(
-                    f"time is up while removing {path}",
-                    remedy="nothing to do: the next sweep removes the rest",
-                )
             for entry in _entries(directory):
-                if entry.is_dir(follow_symlinks=False):
-                    directories.append(entry.path)
-                else:
-                    os.unlink(entry.path)  # noqa: PTH108 - a hot loop over plain strings
+                if out_of_time():
+                    raise WorkspaceError(
+                        f"time is up while removing {path}",
+                        remedy="nothing to do: the next sweep removes the rest",
+                    )
+                with suppress(FileNotFoundError):
+                    if entry.is_dir(follow_symlinks=False):
+                        directories.append(_within_reach(entry.path, path, len(directories)))
+                    else:
+                        os.unlink(entry.path)  # noqa: PTH108 - a hot loop over plain strings
         for directory in reversed(directories):
-            os.rmdir(directory)  # noqa: PTH106 - as above
-    except FileNotFoundError:
-        return
+            with suppress(FileNotFoundError):
+                os.rmdir(directory)  # noqa: PTH106 - as above
     except OSError as error:
         raise WorkspaceError(f"{path} cannot be removed: {error.strerror or error}") from error
 
 
+def _within_reach(directory: str, top: Path, number: int) -> str:
+    """Lift a directory whose path grows beyond what the system takes; it goes anyway."""
+    if len(os.fsencode(directory)) < _MAX_PATH:
+        return directory
+    lifted = os.fspath(top / f"{OWN}deep-{number}")
+    os.rename(directory, lifted)  # noqa: PTH104 - as above
+    return lifted
+
+
 def _entries(directory: str) -> list[os.DirEntry[str]]:
     """List a directory; modes are not content, so they may be changed to get at it."""
-    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        os.chmod(directory, stat.S_IRWXU)  # noqa: PTH101 - as above
-    with os.scandir(directory) as found:
-        return list(found)
+    try:
+        if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+            os.chmod(directory, stat.S_IRWXU)  # noqa: PTH101 - as above
+        with os.scandir(directory) as found:
+            return list(found)
+    except FileNotFoundError:
+        return []

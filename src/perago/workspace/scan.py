@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,13 +60,16 @@ def survey(root: Path, selection: Selection) -> Tree:
 
 def scan(root: Path, selection: Selection, algorithm: str, before: Baseline) -> Manifest:
     """Read the wanted state of the workspace, hashing only what may have changed."""
-    files = {}
+    files: dict[str, os.stat_result] = {}
+    names: Counter[tuple[int, int]] = Counter()  # How many names of a file are in here.
     for path, found in _walk(root):
+        if found.st_nlink > 1:
+            names[found.st_dev, found.st_ino] += 1
         if is_marker(path) or selection.excludes(path):
             continue
         _refuse_special(path, found)
         files[path] = found
-    _refuse_outside_links(files)
+    _refuse_outside_links(files, names)
     manifest: dict[str, Entry] = {}
     with _directory(root) as root_fd:
         for path in check_local(selection, files):
@@ -94,7 +98,7 @@ def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                         yield path, entry.stat(follow_symlinks=False)
         except OSError as error:
             raise UnpublishableFileError(
-                f"directory {ascii(directory or '.')} cannot be read: {error.strerror or error}",
+                f"directory {directory or '.'!a} cannot be read: {error.strerror or error}",
                 remedy="leave the workspace readable, and alone once the task has returned",
             ) from error
 
@@ -112,15 +116,12 @@ def _refuse_special(path: str, found: os.stat_result) -> None:
         )
 
 
-def _refuse_outside_links(files: Mapping[str, os.stat_result]) -> None:
+def _refuse_outside_links(
+    files: Mapping[str, os.stat_result], names: Mapping[tuple[int, int], int]
+) -> None:
     """Refuse a hard link whose other name is not in the workspace: it could change unseen."""
-    seen: dict[tuple[int, int], int] = {}
-    for found in files.values():
-        if found.st_nlink > 1:
-            key = (found.st_dev, found.st_ino)
-            seen[key] = seen.get(key, 0) + 1
     for path, found in files.items():
-        if found.st_nlink > 1 and seen[found.st_dev, found.st_ino] < found.st_nlink:
+        if found.st_nlink > 1 and names[found.st_dev, found.st_ino] < found.st_nlink:
             raise UnpublishableFileError(
                 f"workspace publication does not support hard links to outside: {_shown(path)}",
                 remedy="write a copy of the file instead",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perago.errors import WorkspaceError
@@ -12,7 +12,7 @@ from perago.ports import Clock
 from perago.protocol.paths import MARKER
 from perago.protocol.sweep import FoundRoom, judge
 from perago.workspace.owner import is_alive
-from perago.workspace.rooms import remove_tree
+from perago.workspace.rooms import OWN, WORKSPACE, remove_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,24 @@ class Swept:
     why: str
 
 
-def sweep(root: Path, ttl_seconds: float, clock: Clock, *, dry_run: bool = False) -> list[Swept]:
-    """Judge every attempt directory below a root; keep what a living owner holds."""
+def sweep(
+    root: Path,
+    ttl_seconds: float,
+    clock: Clock,
+    *,
+    in_progress: Collection[str] | None = None,
+    dry_run: bool = False,
+) -> list[Swept]:
+    """Judge every attempt directory below a root; keep what a living owner holds.
+
+    ``in_progress`` are the execution ids the broker knows as such, where it can be asked.
+    """
     swept: list[Swept] = []
     for path in _rooms(root):
-        verdict = judge(_look(path, clock), ttl_seconds)
+        found = _look(path, clock)
+        if in_progress is not None:
+            found = replace(found, in_progress=any(map(path.name.endswith, in_progress)))
+        verdict = judge(found, ttl_seconds)
         removed, why = verdict.remove, verdict.why
         if removed and not dry_run:
             try:
@@ -51,7 +64,16 @@ def remove_rooms_of(root: Path, execution_id: str) -> int:
 
 def _rooms(root: Path) -> Iterator[Path]:
     if root.is_dir():
-        yield from sorted(p for p in root.iterdir() if p.is_dir() and not p.is_symlink())
+        yield from sorted(p for p in root.iterdir() if not p.is_symlink() and _is_room(p))
+
+
+def _is_room(path: Path) -> bool:
+    """Tell an attempt directory by what is in it: a root may hold other people's directories."""
+    try:
+        found = [entry.name for entry in path.iterdir()]
+    except OSError:
+        return False
+    return all(name == WORKSPACE or name.startswith(OWN) for name in found)
 
 
 def _look(path: Path, clock: Clock) -> FoundRoom:

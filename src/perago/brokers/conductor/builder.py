@@ -25,5 +25,5 @@ def _plain(definition: object) -> dict[str, Any]:
     """Let the SDK spell its own model the way its server reads it."""
     from conductor.client.http.api_client import ApiClient  # noqa: PLC0415 - an optional package
 
-    spelled = ApiClient().sanitize_for_serialization(definition)
-    return dict(spelled)
+    spelled: dict[str, Any] = ApiClient().sanitize_for_serialization(definition)  # type: ignore[no-untyped-call]
+    return spelled

@@ -1,4 +1,4 @@
-"""A task as Conductor knows it: TaskDef JSON with embedded schemas. The workspace is not in it (I6).
+"""A task as Conductor knows it: TaskDef JSON with embedded schemas; no workspace in it (I6).
 
 References are written out where they stand; a model that contains itself keeps one definition
 under ``$defs``, because no finite schema could be written otherwise.

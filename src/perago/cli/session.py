@@ -1,0 +1,67 @@
+"""One ``perago run``: executors, a screen, a runner, and tidying up behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from perago.brokers.local import Runner, RunRecord
+from perago.cli.screen import say
+from perago.cli.view import View, view_for
+from perago.cli.workflow_source import WorkflowSource
+from perago.modules import load_tasks
+from perago.settings import Settings
+from perago.task import TaskDefinition
+from perago.tidy import drop_orphans, sweep_rooms
+from perago.wiring import Home, local_pool, local_runner
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """How this command runs things."""
+
+    home: Home
+    settings: Settings
+    jobs: int
+    mode: str
+    as_json: bool
+
+    def start(self, source: WorkflowSource, given: Mapping[str, Any]) -> RunRecord:
+        """Check a workflow, then run it to its end."""
+        with self._runner(source.modules, source.tasks) as (runner, view):
+            made = runner.create(
+                source.definition, given, modules=source.modules, source=source.name
+            )
+            self._announce(made, "")
+            with view:
+                return runner.run(made.id)
+
+    def resume(self, run_id: str) -> RunRecord:
+        """Go on with a run, from its last completed step."""
+        remembered = self.home.state.run(run_id)
+        tasks = load_tasks(remembered.modules)
+        with self._runner(remembered.modules, tasks) as (runner, view):
+            self._announce(remembered, " goes on")
+            with view:
+                return runner.resume(remembered.id)
+
+    @contextmanager
+    def _runner(
+        self, modules: tuple[str, ...], tasks: Mapping[str, TaskDefinition]
+    ) -> Iterator[tuple[Runner, View]]:
+        """Own the executors; what dead attempts left is removed when they are gone."""
+        pool = local_pool(self.settings, modules, self.jobs, self.mode)
+        view = view_for(as_json=self.as_json)
+        try:
+            yield local_runner(self.home, pool, tasks, view), view
+        finally:
+            pool.close()
+            sweep_rooms(self.home, self.settings.gc_ttl_seconds)
+            drop_orphans(self.home)
+            self.home.close()
+
+    def _announce(self, run: RunRecord, what: str) -> None:
+        if not self.as_json:
+            say(f"[bold]{run.workflow.get('name')}[/bold]  run {run.id}{what}")
