@@ -1,0 +1,1 @@
+"""Versioned object stores behind the ``Store`` port."""

@@ -1,0 +1,88 @@
+"""Objects into files: a new file of the task's own, verified before anyone reads it (D3)."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from perago.errors import CorruptObjectError, StoreUnavailableError, WorkspaceError
+from perago.ports import Advance, Fetch
+from perago.protocol.values import Entry
+from perago.stores.embedded import copying
+from perago.stores.embedded.copying import CHUNK
+from perago.stores.embedded.objects import ObjectDirectory
+
+
+def deliver(objects: ObjectDirectory, fetch: Fetch, advance: Advance) -> None:
+    """Copy an object to ``fetch.to``; never a hard link, a task may write to its file."""
+    source = open_object(objects, fetch.key, fetch.entry)
+    try:
+        target = _create(fetch.to)
+        try:
+            _fill(source, target, fetch, advance)
+        except BaseException:
+            with suppress(OSError):
+                fetch.to.unlink()  # a file that was not verified must not stay
+            raise
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+
+
+def _fill(source: int, target: int, fetch: Fetch, advance: Advance) -> None:
+    try:
+        found = _copy(source, target, fetch.entry.size, advance)
+    except OSError as error:
+        raise _unwritable(fetch.to, error) from error
+    if found != fetch.entry:
+        raise corrupt(fetch.key, f"is {found.size} bytes of {found.checksum}")
+
+
+def open_object(objects: ObjectDirectory, key: str, entry: Entry) -> int:
+    """Open the file of an object that must be there."""
+    try:
+        return os.open(objects.path(entry), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise corrupt(key, "is missing") from error
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"object {key!a} cannot be opened in {objects.objects}: {error.strerror}",
+            remedy="make the directory readable for this user, then run again",
+        ) from error
+
+
+def corrupt(key: str, what: str) -> CorruptObjectError:
+    """Name a damaged object and the way out."""
+    return CorruptObjectError(
+        f"object {key!a} is damaged in the store: it {what}",
+        remedy="put its content again from a good copy, or restore the store's objects directory",
+    )
+
+
+def _copy(source: int, target: int, size: int, advance: Advance) -> Entry:
+    """Copy by the cheapest means, and say what is in the target now."""
+    if size > CHUNK and (copying.reflink(source, target) or copying.kernel_copy(source, target)):
+        return copying.stream(target, None, advance)
+    return copying.stream(source, target, advance)
+
+
+def _create(path: Path) -> int:
+    """Create a file that was not there; O_EXCL does not follow a link either."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        try:
+            return os.open(path, flags, 0o644)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(path, flags, 0o644)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> WorkspaceError:
+    return WorkspaceError(
+        f"file {path} cannot be written: {error.strerror}",
+        remedy="give the attempt an empty directory with enough space",
+    )

@@ -1,0 +1,81 @@
+"""The same work on many items: bounded threads, the first failure stops the rest."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from perago.ports import Advance
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_BYTES_FOR_A_THREAD = 16 << 20
+
+
+class _Stopped(Exception):  # noqa: N818 -- not an error: another item failed
+    """Ends an item in the middle because something else failed."""
+
+
+def workers(items: int, size: int) -> int:
+    """Choose how many threads so many items of so many bytes deserve.
+
+    Small files are all interpreter and no disk: more threads would only wait for each other.
+    """
+    return max(1, min(8, (os.cpu_count() or 1) + 4, items, 1 + size // _BYTES_FOR_A_THREAD))
+
+
+def each(
+    items: Sequence[T], work: Callable[[T, Advance], R], advance: Advance, *, size: int
+) -> list[R]:
+    """Return the result of every item in order, or raise the first failure.
+
+    ``advance`` is called by one thread at a time; ``size`` is about how many bytes will move.
+    """
+    turn = threading.Lock()
+    feed = iter(enumerate(items))
+    results: dict[int, R] = {}
+    failures: list[BaseException] = []
+
+    def report(count: int) -> None:
+        with turn:
+            if failures:
+                raise _Stopped
+            try:
+                advance(count)
+            except BaseException as failure:  # the watcher's own, whatever its type
+                failures.append(failure)
+                raise _Stopped from failure
+
+    def run() -> None:
+        while not failures:
+            with turn:
+                position, item = next(feed, (-1, None))
+            if item is None:
+                return
+            try:
+                results[position] = work(item, report)
+            except BaseException as failure:  # noqa: BLE001 -- raised again by the caller
+                failures.append(failure)
+
+    _run_all(run, workers(len(items), size), failures)
+    if failures:
+        raise failures[0]
+    return [results[position] for position in range(len(items))]
+
+
+def _run_all(run: Callable[[], None], count: int, failures: list[BaseException]) -> None:
+    """Run on ``count`` threads and wait for all, also when the wait itself is interrupted."""
+    if count == 1:
+        run()
+        return
+    with ThreadPoolExecutor(count, thread_name_prefix="perago-store") as pool:
+        try:
+            for running in [pool.submit(run) for _ in range(count)]:
+                running.result()
+        except BaseException as interruption:
+            failures.append(interruption)
+            raise

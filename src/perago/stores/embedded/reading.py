@@ -1,0 +1,125 @@
+"""The read side of the store: nothing here changes anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from perago.errors import NotFoundError, StoreUnavailableError
+from perago.ports import Advance, Fetch
+from perago.protocol.values import ChangeSet, Commit, Entry, ObjectInfo
+from perago.stores.embedded import commits, delivering, parallel, ranges, refs, snapshots, trees
+from perago.stores.embedded.catalogue import Catalogue
+from perago.stores.embedded.objects import ObjectDirectory
+from perago.stores.embedded.refs import Branch
+
+
+class Reading:
+    """Commits, listings, differences and contents."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            self._objects = ObjectDirectory(root)
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"no store can be kept at {root}: {error.strerror}",
+                remedy="name a directory that this user may write to",
+            ) from error
+        self._catalogue = Catalogue(root / "catalogue.sqlite")
+
+    @property
+    def checksum(self) -> str:
+        return ranges.ALGORITHM
+
+    def repositories(self) -> tuple[str, ...]:
+        """List repositories by name."""
+        with self._catalogue.reading() as db:
+            rows = db.execute("SELECT name FROM repositories ORDER BY name")
+            return tuple(name for (name,) in rows)
+
+    def branches(self, repository: str, *, hidden: bool = False) -> tuple[Branch, ...]:
+        """List branches by name; ``hidden`` adds the staging branches."""
+        with self._catalogue.reading() as db:
+            return refs.listed(db, repository, hidden=hidden)
+
+    def commit(self, repository: str, ref: str) -> Commit:
+        with self._catalogue.reading() as db:
+            return commits.read(db, repository, refs.resolve(db, repository, ref)).commit
+
+    def head(self, repository: str, branch: str) -> Commit:
+        with self._catalogue.reading() as db:
+            return commits.read(db, repository, refs.head(db, repository, branch)).commit
+
+    def dirty(self, repository: str, branch: str) -> bool:
+        with self._catalogue.reading() as db:
+            refs.head(db, repository, branch)
+            return refs.is_dirty(db, repository, branch)
+
+    def history(self, repository: str, ref: str) -> Iterator[Commit]:
+        return self._walk(repository, self.commit(repository, ref))
+
+    def listing(self, repository: str, ref: str, root: str) -> Iterator[ObjectInfo]:
+        tree = self._tree(repository, ref)
+        return (
+            ObjectInfo(key, entry.size, entry.checksum)
+            for key, entry in trees.scan(tree, self._load, root)
+        )
+
+    def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
+        before, after = self._tree(repository, left), self._tree(repository, right)
+        found = list(trees.diff(before, after, self._load, root))
+        return ChangeSet(
+            added=tuple(each.key for each in found if each.before is None),
+            changed=tuple(each.key for each in found if each.before and each.after),
+            removed=tuple(each.key for each in found if each.after is None),
+        )
+
+    def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
+        held = self._lookup(repository, ref, [each.key for each in wanted])
+        for each in wanted:
+            if held[each.key] != each.entry:
+                raise delivering.corrupt(each.key, f"is {held[each.key]}, not {each.entry}")
+        size = sum(each.entry.size for each in wanted)
+        parallel.each(wanted, partial(delivering.deliver, self._objects), advance, size=size)
+
+    def open_object(self, repository: str, ref: str, key: str) -> BinaryIO:
+        """Open one object for reading; the caller closes it. Not verified: ``fetch`` is."""
+        entry = self._lookup(repository, ref, [key])[key]
+        return os.fdopen(delivering.open_object(self._objects, key, entry), "rb")
+
+    def close(self) -> None:
+        """Close what this thread holds open; the store can still be used."""
+        self._catalogue.close()
+
+    def _walk(self, repository: str, start: Commit) -> Iterator[Commit]:
+        commit = start
+        yield commit
+        while commit.parent is not None:
+            with self._catalogue.reading() as db:
+                commit = commits.read(db, repository, commit.parent).commit
+            yield commit
+
+    def _tree(self, repository: str, ref: str) -> trees.Tree:
+        with self._catalogue.reading() as db:
+            record = commits.read(db, repository, refs.resolve(db, repository, ref))
+            return snapshots.read(db, record.tree)
+
+    def _load(self, range_id: str) -> bytes:
+        """Read one range: a listing holds no transaction open between two of them."""
+        with self._catalogue.reading() as db:
+            return snapshots.loader(db)(range_id)
+
+    def _lookup(self, repository: str, ref: str, keys: Sequence[str]) -> dict[str, Entry]:
+        held = trees.find(self._tree(repository, ref), self._load, keys)
+        for key in keys:
+            if key not in held:
+                raise NotFoundError(
+                    f"no object {key!a} at {ref} in repository {repository!r}",
+                    remedy="list the keys of that commit and correct the name",
+                )
+        return held

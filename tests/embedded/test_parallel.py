@@ -1,0 +1,57 @@
+"""Bounded threads: results in order, the first failure stops the rest."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from perago.ports import Advance
+from perago.stores.embedded import parallel
+
+MUCH = 1 << 40
+
+
+def test_small_work_stays_in_one_thread_and_big_work_is_bounded() -> None:
+    assert parallel.workers(2000, 2000 * 4096) == 1
+    assert parallel.workers(3, MUCH) == min(3, parallel.workers(10**6, MUCH))
+    assert parallel.workers(10**6, MUCH) <= 8
+    assert parallel.workers(0, 0) == 1
+
+
+def test_results_come_in_the_order_of_the_items_and_progress_by_one_thread_at_a_time() -> None:
+    inside = threading.Semaphore(1)
+    counted: list[int] = []
+
+    def count(amount: int) -> None:
+        assert inside.acquire(blocking=False)
+        counted.append(amount)
+        inside.release()
+
+    def square(number: int, advance: Advance) -> int:
+        advance(number)
+        return number * number
+
+    numbers = list(range(1, 500))
+    assert parallel.each(numbers, square, count, size=MUCH) == [n * n for n in numbers]
+    assert sorted(counted) == numbers
+
+
+@pytest.mark.parametrize("size", [0, MUCH])
+def test_the_first_failure_stops_long_work_in_the_middle(size: int) -> None:
+    finished: list[int] = []
+
+    def work(number: int, advance: Advance) -> None:
+        if number == 0:
+            raise ZeroDivisionError
+        for _ in range(1000):
+            time.sleep(0.005)
+            advance(1)
+        finished.append(number)
+
+    begun = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        parallel.each(range(100), work, lambda _: None, size=size)
+    assert not finished
+    assert time.monotonic() - begun < 4
