@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -46,6 +47,7 @@ class Settings:
     """All of it, checked."""
 
     home: Path
+    local_rooms: Path
     workspace_root: Path
     log_root: Path
     log_file_max_bytes: int
@@ -65,8 +67,10 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     values = _Values({**_dotenv(directory / ".env"), **environ})
     temporary = Path(tempfile.gettempdir()) / "perago"
     force = values.get("PERAGO_SHUTDOWN_FORCE_KILL_AFTER", "")
+    home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
-        home=directory / values.get("PERAGO_HOME", ".perago"),
+        home=home,
+        local_rooms=_local_rooms(home, values.get("PERAGO_WORKSPACE_ROOT", "")),
         workspace_root=Path(values.get("PERAGO_WORKSPACE_ROOT", str(temporary / "workspaces"))),
         log_root=Path(values.get("PERAGO_LOG_ROOT", str(temporary / "logs"))),
         log_file_max_bytes=values.parsed("PERAGO_LOG_FILE_MAX_SIZE", "100MB", parse_size),
@@ -117,6 +121,16 @@ class _Values:
             return parse(text)
         except ValueError as error:
             raise RuntimeConfigError(f"{name} is {text!r}", remedy=str(error)) from None
+
+
+def _local_rooms(home: Path, root: str) -> Path:
+    """Put local runs on the disk of their store, where copies are cheap, unless told otherwise.
+
+    Each home has its own part of a shared root: it may sweep only what its own broker knows.
+    """
+    if not root:
+        return home / "rooms"
+    return Path(root) / f"local-{hashlib.sha256(str(home).encode()).hexdigest()[:10]}"
 
 
 def _dotenv(path: Path) -> dict[str, str]:

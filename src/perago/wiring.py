@@ -34,6 +34,7 @@ class Home:
     """What Perago keeps on a machine without servers: store, runs and event log."""
 
     path: Path
+    rooms: Path
 
     @cached_property
     def store(self) -> EmbeddedStore:
@@ -54,11 +55,6 @@ class Home:
     def locks(self) -> Path:
         """Name the directory of the locks that runners and executors hold while they live."""
         return self.path / "locks"
-
-    @property
-    def rooms(self) -> Path:
-        """Name the attempt directories of local runs: on the store's disk, so copies are cheap."""
-        return self.path / "rooms"
 
     def close(self) -> None:
         """Close what was opened."""
@@ -81,13 +77,14 @@ class LocalWork:
     """Called once in each executor: imports the tasks and returns what runs a claim."""
 
     home: Path
+    rooms: Path
     modules: tuple[str, ...]
     reason_limit: int
 
     def __call__(self, send: Send) -> Work:
         """Open this executor's own shells."""
         tasks = load_tasks(self.modules)
-        home, clock = Home(self.home), SystemClock()
+        home, clock = Home(self.home, self.rooms), SystemClock()
         broker = LocalBroker(home.state, clock)
         rooms = AttemptRooms(home.rooms, f"local-{os.getpid()}", clock)
         kill_at = KillAt.from_environment(os.environ)
@@ -104,8 +101,8 @@ class LocalWork:
 
 def local_pool(settings: Settings, modules: tuple[str, ...], size: int, mode: str) -> Executors:
     """Make the executors of local runs."""
-    home = Home(settings.home)
-    work = LocalWork(settings.home, modules, settings.failure_reason_max_length)
+    home = home_of(settings)
+    work = LocalWork(home.path, home.rooms, modules, settings.failure_reason_max_length)
     if mode == "thread":
         return ThreadPool(work, size)
     return ProcessPool(work, size, capture_output=True, lock_directory=home.locks)
@@ -127,6 +124,11 @@ def settings_here() -> Settings:
     return load_settings(os.environ, Path.cwd())
 
 
+def home_of(settings: Settings) -> Home:
+    """Find the home a configuration names."""
+    return Home(settings.home, settings.local_rooms)
+
+
 def home_here() -> Home:
-    """Find the home the configuration names."""
-    return Home(settings_here().home)
+    """Find the home as seen from the current directory."""
+    return home_of(settings_here())

@@ -68,7 +68,7 @@ class Victim:
 
     @property
     def home(self) -> Home:
-        return Home(self.directory / ".perago")
+        return Home(self.directory / ".perago", self.directory / ".perago" / "rooms")
 
 
 def run_id_of(process: subprocess.Popen[str]) -> str:

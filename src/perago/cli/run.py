@@ -61,13 +61,13 @@ def run(
     from perago.cli.session import Session
     from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
-    from perago.wiring import Home, settings_here
+    from perago.wiring import home_of, settings_here
 
     settings = settings_here()
     mode = execution_mode or settings.execution_mode
     if mode not in {"process", "thread"}:
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
-    session = Session(Home(settings.home), settings, jobs, mode, as_json)
+    session = Session(home_of(settings), settings, jobs, mode, as_json)
     if resume is not None:
         if target is not None:
             raise UsageError("--resume takes no workflow", remedy="the run remembers its own")

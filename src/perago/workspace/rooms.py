@@ -42,7 +42,8 @@ class AttemptRooms:
                 self._mark(path, attempt, execution_id)
                 (path / WORKSPACE).mkdir(mode=0o700)
             except OSError:
-                remove_tree(path, lambda: False)  # Half a room is nobody's.
+                with suppress(WorkspaceError):
+                    remove_tree(path, lambda: False)  # Half a room is nobody's.
                 raise
         except OSError as error:
             raise WorkspaceError(

@@ -45,7 +45,7 @@ class Baseline:
 def baseline(root: Path, manifest: Manifest) -> Baseline:
     """Remember how the files look right after the download."""
     taken = time.time_ns()
-    stamps = {path: _stamp(os.lstat(root / path)) for path in manifest}
+    stamps = {path: _stamp(os.lstat(f"{root}/{path}")) for path in manifest}
     return Baseline(manifest, stamps, taken)
 
 
