@@ -1,0 +1,1 @@
+"""Measurements: all contenders alternately in one run, medians, and ratios instead of seconds."""
