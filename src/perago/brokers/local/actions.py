@@ -1,0 +1,69 @@
+"""What the decider asks for. Each action names the record it was decided on.
+
+The state carries out all actions of one decision or none: if any record has moved on meanwhile,
+the decision is void and is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perago.brokers.local.records import RunStatus, TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Add an attempt that an executor may claim from ``start_at`` on."""
+
+    task: TaskRecord
+    retry_of: TaskRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteSystemTask:
+    """Add a FORK_JOIN, JOIN or SWITCH that has done its work."""
+
+    task: TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOut:
+    """End an open attempt as TIMED_OUT."""
+
+    task: TaskRecord
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End an open attempt as CANCELED, because the run ends."""
+
+    task: TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueWithErrors:
+    """Let the run go on behind an optional task that failed for good."""
+
+    task: TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class EndRun:
+    """End the run."""
+
+    status: RunStatus
+    output: Mapping[str, object] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Tell people of a timeout that changes nothing (ALERT_ONLY)."""
+
+    subject: str
+    reason: str
+
+
+Action = Schedule | CompleteSystemTask | TimeOut | Cancel | ContinueWithErrors | EndRun | Alert

@@ -1,0 +1,257 @@
+"""The loop of one run: carries out what the decider says, and tells the state what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from perago.brokers.local.actions import (
+    Action,
+    Alert,
+    Cancel,
+    CompleteSystemTask,
+    ContinueWithErrors,
+    Schedule,
+    TimeOut,
+)
+from perago.brokers.local.broker import LocalBroker
+from perago.brokers.local.controls import Controls
+from perago.brokers.local.decider import Decision, Situation, decide
+from perago.brokers.local.definition import Workflow
+from perago.brokers.local.events import OnEvent, about_run, about_task, finished
+from perago.brokers.local.limits import may_start_at
+from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
+from perago.brokers.local.state import State
+from perago.ports import Clock
+from perago.process.reports import (
+    Died,
+    Executors,
+    Finished,
+    Message,
+    Output,
+    Report,
+    StartFailed,
+)
+from perago.protocol.outcome import Outcome
+from perago.protocol.values import Status
+
+LOOK_SECONDS: Final = 1.0
+"""How often the state is looked at when nothing happens: somebody may terminate the run."""
+
+
+@dataclass(slots=True)
+class Drive:
+    """One runner's hold on one run."""
+
+    run_id: str
+    workflow: Workflow
+    state: State
+    broker: LocalBroker
+    pool: Executors
+    controls: Mapping[str, Controls]
+    writers: frozenset[str]
+    clock: Clock
+    on_event: OnEvent
+    jitter: Callable[[], float]
+    stopped: bool = False
+    _running: dict[str, TaskRecord] = field(default_factory=dict)
+    _alerted: set[Alert] = field(default_factory=set)
+
+    def stop(self) -> None:
+        """Ask the loop to end; safe from a signal handler."""
+        self.stopped = True
+        self.pool.wake()
+
+    def to_the_end(self) -> RunRecord:
+        """Loop until the run is over or somebody asks to stop; leave no executor at work."""
+        try:
+            while True:
+                run = self.state.run(self.run_id)
+                if run.status is not RunStatus.RUNNING:
+                    return self._ended(run)
+                if self.stopped:
+                    return self._interrupted(run)
+                self._step(run)
+        finally:
+            self._abandon()
+
+    def _step(self, run: RunRecord) -> None:
+        """Decide once; act on the answer, or wait until there is a reason to ask again."""
+        tasks = self.state.tasks(self.run_id)
+        decision = self._decide(run, tasks)
+        changes = self._without_alerts(decision)
+        if not changes:
+            wake_at = self._claim_ready(tasks)
+            self._wait(_earliest(decision.wake_at, wake_at))
+        elif self.state.apply(self.run_id, changes, self.clock.now()):
+            for action in changes:
+                self._carried_out(action)
+
+    def _decide(self, run: RunRecord, tasks: tuple[TaskRecord, ...]) -> Decision:
+        return decide(
+            Situation(
+                workflow=self.workflow,
+                run=run,
+                tasks=tasks,
+                controls=self.controls,
+                now=self.clock.now(),
+                writers=self.writers,
+                jitter=self.jitter(),
+            )
+        )
+
+    def _without_alerts(self, decision: Decision) -> list[Action]:
+        """Tell of each alert once; it changes nothing."""
+        for action in decision.actions:
+            if isinstance(action, Alert) and action not in self._alerted:
+                self._alerted.add(action)
+                self.on_event(
+                    {
+                        "event": "alert",
+                        "run_id": self.run_id,
+                        "subject": action.subject,
+                        "reason": action.reason,
+                    }
+                )
+        return [action for action in decision.actions if not isinstance(action, Alert)]
+
+    def _carried_out(self, action: Action) -> None:
+        """Tell the listener, and end what the action made pointless."""
+        match action:
+            case Schedule(task, retry_of):
+                wait = max(0.0, task.start_at - self.clock.now())
+                name = "task_scheduled" if retry_of is None else "task_retry"
+                self.on_event(about_task(name, task, in_seconds=wait))
+            case TimeOut(task) | Cancel(task):
+                self._end_execution(task.execution_id)
+                self._tell_finished(task)
+            case CompleteSystemTask(task) | ContinueWithErrors(task):
+                self._tell_finished(task)
+            case _:
+                pass  # the end of the run is told when the state shows it
+
+    # --- executors -----------------------------------------------------------------------------
+
+    def _claim_ready(self, tasks: Sequence[TaskRecord]) -> float | None:
+        """Give every attempt that may start to an idle executor; return when to look again."""
+        now = self.clock.now()
+        controls = {
+            task.reference_name: task.controls_among(self.controls)
+            for task in self.workflow.simple_tasks()
+        }
+        known = list(tasks)
+        waiting: list[float] = []
+        ready: list[TaskRecord] = []
+        for index, task in enumerate(known):
+            if task.status is not Status.SCHEDULED:
+                continue
+            at = may_start_at(task, controls[task.reference_name], known)
+            if at <= now:
+                # Counts as started for the limits of those behind it.
+                known[index] = replace(task, status=Status.IN_PROGRESS, started_at=now)
+                ready.append(task)
+            else:
+                waiting.append(at)
+        self.pool.want(len(self._running) + len(ready))
+        for task, executor_id in zip(ready, self.pool.idle, strict=False):
+            self._claim(task, executor_id)
+        return min(waiting, default=None)
+
+    def _claim(self, task: TaskRecord, executor_id: str) -> None:
+        claim = self.broker.claim(task, executor_id)
+        if claim is None:
+            return
+        self._running[claim.execution_id] = replace(
+            task, execution_id=claim.execution_id, executor_id=executor_id
+        )
+        self.on_event(
+            about_task(
+                "task_claimed", task, execution_id=claim.execution_id, executor_id=executor_id
+            )
+        )
+        self.pool.submit(claim, executor_id)
+
+    def _wait(self, wake_at: float | None) -> None:
+        """Take in reports until one of them, or the time, calls for a decision."""
+        patience = LOOK_SECONDS
+        if wake_at is not None:
+            patience = min(patience, max(0.0, wake_at - self.clock.now()))
+        deadline = self.clock.monotonic() + patience
+        while not self.stopped:
+            reports = self.pool.poll(max(0.0, deadline - self.clock.monotonic()))
+            news = [self._take(report) for report in reports]
+            if any(news) or not reports or self.clock.monotonic() >= deadline:
+                return
+
+    def _take(self, report: Report) -> bool:
+        """Act on one report; True when a decision may follow from it."""
+        match report:
+            case Finished(_, execution_id, outcome):
+                self._settle(execution_id, outcome)
+            case Died(executor_id, execution_id, how):
+                self.on_event(
+                    {
+                        "event": "executor_died",
+                        "run_id": self.run_id,
+                        "executor_id": executor_id,
+                        "how": how,
+                    }
+                )
+                # R3: whatever it was about to say, it did not.
+                self._settle(execution_id, Outcome(Status.FAILED, reason=f"executor died: {how}"))
+            case StartFailed(error):
+                raise error
+            case Message(_, execution_id, body):
+                self._forward("message", execution_id, message=dict(body))
+                return False
+            case Output(_, execution_id, stream, line):
+                self._forward("output", execution_id, stream=stream, line=line)
+                return False
+        return True
+
+    def _settle(self, execution_id: str, outcome: Outcome) -> None:
+        """Report for an executor; it has usually done so itself, and the first report counts."""
+        task = self._running.pop(execution_id, None)
+        if task is None:
+            return
+        self.broker.report(task.attempt, outcome)
+        self._tell_finished(task)
+
+    def _forward(self, name: str, execution_id: str, **facts: object) -> None:
+        task = self._running.get(execution_id)
+        if task is None:
+            self.on_event({"event": name, "run_id": self.run_id, **facts})
+        else:
+            self.on_event(about_task(name, task, execution_id=execution_id, **facts))
+
+    def _end_execution(self, execution_id: str) -> None:
+        if self._running.pop(execution_id, None) is not None:
+            self.pool.kill(execution_id)
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def _ended(self, run: RunRecord) -> RunRecord:
+        facts = {"output": dict(run.output), "reason": run.reason}
+        self.on_event(about_run("run_finished", run, **facts))
+        return run
+
+    def _interrupted(self, run: RunRecord) -> RunRecord:
+        self._abandon()
+        self.on_event(about_run("run_stopped", run))
+        return run
+
+    def _abandon(self) -> None:
+        """Kill what still runs; reaped is lost, not failed, so that a resume tries it at once."""
+        for execution_id, task in list(self._running.items()):
+            self._end_execution(execution_id)
+            if self.broker.lose(task):
+                self.on_event(about_task("task_lost", task, execution_id=execution_id))
+
+    def _tell_finished(self, task: TaskRecord) -> None:
+        self.on_event(finished(self.state.task(task.task_id) or task))
+
+
+def _earliest(one: float | None, other: float | None) -> float | None:
+    known = [moment for moment in (one, other) if moment is not None]
+    return min(known, default=None)

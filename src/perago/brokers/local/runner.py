@@ -1,0 +1,163 @@
+"""Runs a workflow on this machine: decide, claim, wait, decide again, until the run ends.
+
+One runner per run, kept so by a lock; everything it knows is in the state, so that another
+runner can go on where this one was killed.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from perago.brokers.local.broker import LocalBroker
+from perago.brokers.local.controls import Controls
+from perago.brokers.local.definition import Workflow
+from perago.brokers.local.drive import Drive
+from perago.brokers.local.events import OnEvent, about_run, about_task, nobody_listens
+from perago.brokers.local.records import RunRecord, RunStatus
+from perago.brokers.local.signals import stopping_on_signals
+from perago.brokers.local.state import State
+from perago.brokers.local.workflow import parse_workflow
+from perago.brokers.local.writers import refuse_parallel_writers
+from perago.errors import UsageError
+from perago.ports import Clock
+from perago.process.lock import FileLock, await_gone, tidy_locks
+from perago.process.reports import Executors
+from perago.protocol.values import Status
+
+GONE_SECONDS: Final = 10.0
+"""Executors end with their runner within milliseconds; this long is waited for a slow one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """The task definitions a run may use: their controls, and which of them write."""
+
+    controls: Mapping[str, Controls]
+    writers: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Runner:
+    """Starts and resumes runs on a pool of executors.
+
+    ``lock_directory`` is shared with the pool, so that a resume can tell whether the executors
+    of a killed runner are gone. The owner of the pool closes it.
+    """
+
+    state: State
+    pool: Executors
+    tasks: TaskTable
+    lock_directory: Path
+    clock: Clock
+    on_event: OnEvent = nobody_listens
+    jitter: Callable[[], float] = random.random
+    _drive: Drive | None = field(default=None, init=False)
+    _stopped: bool = field(default=False, init=False)
+
+    def create(
+        self,
+        definition: Mapping[str, object],
+        given: Mapping[str, object],
+        *,
+        modules: Collection[str] = (),
+        correlation_id: str | None = None,
+        source: str = "workflow",
+    ) -> RunRecord:
+        """Check a workflow with its input and remember it as a run; nothing is started yet."""
+        workflow = parse_workflow(definition, self.tasks.controls, source)
+        refuse_parallel_writers(workflow, given, self.tasks.writers, source)
+        now = self.clock.now()
+        run = RunRecord(
+            id=str(uuid.uuid4()),
+            workflow=definition,
+            modules=tuple(modules),
+            input=workflow.started_with(given),
+            status=RunStatus.RUNNING,
+            created_at=now,
+            clock_from=now,
+            correlation_id=correlation_id,
+        )
+        self.state.add_run(run)
+        return run
+
+    def run(self, run_id: str) -> RunRecord:
+        """Drive a run to its end; it is still RUNNING when a signal or ``stop`` came first."""
+        run = self.state.run(run_id)
+        with self._locked(run.id):
+            return self._go(run, "run_started")
+
+    def resume(self, run_id: str) -> RunRecord:
+        """Go on with a run.
+
+        After a crash: attempts whose executor is gone are marked lost and tried again at once,
+        without using up a retry. After a failure or timeout: the failed tasks are tried again
+        with a fresh retry budget. A completed run is returned as it is.
+        """
+        run = self.state.run(run_id)
+        with self._locked(run.id):
+            if run.status is RunStatus.COMPLETED:
+                self.on_event(about_run("run_already_completed", run))
+                return run
+            self._collect_lost(run)
+            return self._go(self.state.reopen(run.id, self.clock.now()), "run_resumed")
+
+    def stop(self) -> None:
+        """End ``run`` or ``resume`` soon: executors are killed, the run can be resumed."""
+        self._stopped = True
+        if self._drive is not None:
+            self._drive.stop()
+
+    def _go(self, run: RunRecord, event: str) -> RunRecord:
+        workflow = self._workflow(run)
+        self.on_event(about_run(event, run, workflow=workflow.name, input=dict(run.input)))
+        self._drive = Drive(
+            run_id=run.id,
+            workflow=workflow,
+            state=self.state,
+            broker=LocalBroker(self.state, self.clock),
+            pool=self.pool,
+            controls=self.tasks.controls,
+            writers=self.tasks.writers,
+            clock=self.clock,
+            on_event=self.on_event,
+            jitter=self.jitter,
+            stopped=self._stopped,
+        )
+        with stopping_on_signals(self.stop):
+            return self._drive.to_the_end()
+
+    def _workflow(self, run: RunRecord) -> Workflow:
+        return parse_workflow(run.workflow, self.tasks.controls, f"workflow of run {run.id}")
+
+    def _collect_lost(self, run: RunRecord) -> None:
+        """Make sure that nobody works for this run any more, then write off what was running."""
+        broker = LocalBroker(self.state, self.clock)
+        for task in self.state.tasks(run.id):
+            if not await_gone(self.lock_directory, task.executor_id, GONE_SECONDS):
+                raise UsageError(
+                    f"executor {task.executor_id} of task {task.reference_name!r} in run {run.id}"
+                    " is still alive without its runner",
+                    remedy="end that process, then resume again",
+                )
+            if task.status is Status.IN_PROGRESS and broker.lose(task):
+                self.on_event(about_task("task_lost", task, execution_id=task.execution_id))
+
+    @contextmanager
+    def _locked(self, run_id: str) -> Iterator[None]:
+        with FileLock(self.lock_directory / f"run-{run_id}.lock") as lock:
+            if not lock.acquire():
+                raise UsageError(
+                    f"run {run_id} is being run by another process",
+                    remedy="wait for it to end, or stop that process first",
+                )
+            tidy_locks(self.lock_directory)
+            try:
+                yield
+            finally:
+                lock.release(remove=True)

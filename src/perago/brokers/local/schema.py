@@ -1,0 +1,100 @@
+"""The tables of the local broker's state, and how rows become records."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import fields
+from typing import Any, Final
+
+from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
+from perago.brokers.local.tasks import TaskKind
+from perago.protocol.values import Status
+
+APPLICATION_ID: Final = 0x50524742
+"""Marks the file as this kind of state; SQLite keeps it in the header."""
+VERSION: Final = 1
+
+TABLES: Final = """
+create table runs (
+    id             text primary key,
+    workflow       text not null,
+    modules        text not null,
+    input          text not null,
+    status         text not null,
+    created_at     real not null,
+    clock_from     real not null,
+    correlation_id text,
+    output         text not null,
+    reason         text not null,
+    ended_at       real,
+    generation     integer not null
+) strict;
+create table tasks (
+    run_id         text not null references runs (id),
+    task_id        text primary key,
+    seq            integer not null,
+    reference_name text not null,
+    task_def_name  text not null,
+    kind           text not null,
+    retry_count    integer not null,
+    generation     integer not null,
+    status         text not null,
+    input          text not null,
+    start_at       real not null,
+    scheduled_at   real not null,
+    output         text not null,
+    reason         text not null,
+    started_at     real,
+    ended_at       real,
+    execution_id   text not null,
+    executor_id    text not null,
+    lost           integer not null,
+    unique (run_id, seq),
+    unique (run_id, reference_name, retry_count)
+) strict;
+"""
+
+RUN_COLUMNS: Final = tuple(column.name for column in fields(RunRecord))
+TASK_COLUMNS: Final = tuple(column.name for column in fields(TaskRecord))
+_JSON: Final = frozenset({"workflow", "modules", "input", "output"})
+
+
+def insert(table: str, columns: tuple[str, ...]) -> str:
+    """Write the statement that adds one record."""
+    marks = ", ".join(f":{column}" for column in columns)
+    return f"insert into {table} ({', '.join(columns)}) values ({marks})"  # noqa: S608 - our own names
+
+
+def row_of(record: RunRecord | TaskRecord) -> dict[str, object]:
+    """Turn a record into the values of its row."""
+    columns = RUN_COLUMNS if isinstance(record, RunRecord) else TASK_COLUMNS
+    return {column: cell(column, getattr(record, column)) for column in columns}
+
+
+def cell(column: str, value: object) -> object:
+    """Turn one value into what SQLite stores; structures are JSON."""
+    if column in _JSON:
+        return json.dumps(value, ensure_ascii=False)
+    return int(value) if isinstance(value, bool) else value
+
+
+def run_of(row: sqlite3.Row) -> RunRecord:
+    """Read a run."""
+    cells = _cells(row)
+    cells["modules"] = tuple(cells["modules"])
+    cells["status"] = RunStatus(cells["status"])
+    return RunRecord(**cells)
+
+
+def task_of(row: sqlite3.Row) -> TaskRecord:
+    """Read a task attempt."""
+    cells = _cells(row)
+    cells["kind"] = TaskKind(cells["kind"])
+    cells["status"] = Status(cells["status"])
+    cells["lost"] = bool(cells["lost"])
+    return TaskRecord(**cells)
+
+
+def _cells(row: sqlite3.Row) -> dict[str, Any]:
+    return {key: json.loads(row[key]) if key in _JSON else row[key] for key in row.keys()}  # noqa: SIM118 - iterating a Row gives values

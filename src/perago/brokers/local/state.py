@@ -1,0 +1,305 @@
+"""State of local runs in one SQLite file.
+
+Every transition is one transaction guarded by the status it starts from, so several processes
+(the runner and its executors) use the file at once, and a kill at any instant leaves a state
+from which the run goes on.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from perago.brokers.local import schema
+from perago.brokers.local.actions import (
+    Action,
+    Alert,
+    Cancel,
+    CompleteSystemTask,
+    ContinueWithErrors,
+    EndRun,
+    Schedule,
+    TimeOut,
+)
+from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
+from perago.errors import BrokerUnavailableError, RuntimeConfigError, UsageError
+from perago.protocol.values import Status
+
+BUSY_TIMEOUT_SECONDS = 30.0
+
+
+class State:
+    """The runs and task attempts in one file; safe to share between threads.
+
+    Any call may raise ``BrokerUnavailableError`` when SQLite cannot answer in time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._database = _open(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; a second time is fine."""
+        with self._lock:
+            self._database.close()
+
+    # --- runs ----------------------------------------------------------------------------------
+
+    def add_run(self, run: RunRecord) -> None:
+        """Remember a new run."""
+        with self._transaction() as database:
+            database.execute(schema.insert("runs", schema.RUN_COLUMNS), schema.row_of(run))
+
+    def run(self, run_id: str) -> RunRecord:
+        """Find a run by its id or by the beginning of it."""
+        found = self._rows(
+            "select * from runs where substr(id, 1, length(:id)) = :id limit 2", id=run_id
+        )
+        if len(found) != 1 or not run_id:
+            raise UsageError(
+                f"no run {run_id!r} in {self.path}"
+                if not found
+                else f"run {run_id!r} is ambiguous in {self.path}",
+                remedy="give the full id of a run that is listed there",
+            )
+        return schema.run_of(found[0])
+
+    def runs(self, limit: int = 100) -> tuple[RunRecord, ...]:
+        """List runs, newest first."""
+        rows = self._rows(
+            "select * from runs order by created_at desc, id limit :limit", limit=limit
+        )
+        return tuple(schema.run_of(row) for row in rows)
+
+    def reopen(self, run_id: str, now: float) -> RunRecord:
+        """Let an unsuccessful run go on with fresh retries, and restart the clock of any run."""
+        with self._transaction() as database:
+            database.execute(
+                "update runs set clock_from = :now, generation = generation + (status != :running),"
+                " status = :running, reason = '', output = '{}', ended_at = null"
+                " where id = :id and status != :completed",
+                {
+                    "now": now,
+                    "running": RunStatus.RUNNING,
+                    "completed": RunStatus.COMPLETED,
+                    "id": run_id,
+                },
+            )
+        return self.run(run_id)
+
+    def terminate(self, run_id: str, reason: str, now: float) -> bool:
+        """End a running run from outside; its runner notices and kills what still works."""
+        with self._transaction() as database:
+            ended = _end_run(database, run_id, EndRun(RunStatus.TERMINATED, {}, reason), now)
+            if ended:
+                database.execute(
+                    "update tasks set status = :canceled, reason = :reason, ended_at = :now"
+                    " where run_id = :id and status in (:scheduled, :in_progress)",
+                    {
+                        "canceled": Status.CANCELED,
+                        "scheduled": Status.SCHEDULED,
+                        "in_progress": Status.IN_PROGRESS,
+                        "reason": reason,
+                        "now": now,
+                        "id": run_id,
+                    },
+                )
+        return ended
+
+    # --- tasks ---------------------------------------------------------------------------------
+
+    def tasks(self, run_id: str) -> tuple[TaskRecord, ...]:
+        """List the attempts of a run in the order in which they were scheduled."""
+        rows = self._rows("select * from tasks where run_id = :id order by seq", id=run_id)
+        return tuple(schema.task_of(row) for row in rows)
+
+    def task(self, task_id: str) -> TaskRecord | None:
+        """Find one attempt."""
+        rows = self._rows("select * from tasks where task_id = :id", id=task_id)
+        return schema.task_of(rows[0]) if rows else None
+
+    def claim(self, task: TaskRecord, execution_id: str, executor_id: str, now: float) -> bool:
+        """Move SCHEDULED to IN_PROGRESS for one executor; False when it is no longer there."""
+        with self._transaction() as database:
+            return _move(
+                database,
+                task.task_id,
+                Status.SCHEDULED,
+                {
+                    "status": Status.IN_PROGRESS,
+                    "execution_id": execution_id,
+                    "executor_id": executor_id,
+                    "started_at": now,
+                },
+            )
+
+    def finish(self, task_id: str, changes: Mapping[str, object]) -> bool:
+        """Move IN_PROGRESS to whatever ``changes`` says; False when it was not in progress."""
+        with self._transaction() as database:
+            return _move(database, task_id, Status.IN_PROGRESS, changes)
+
+    def apply(self, run_id: str, actions: Sequence[Action], now: float) -> bool:
+        """Carry out one decision as a whole, or nothing of it when it is out of date."""
+        with self._transaction() as database:
+            applied = _is_running(database, run_id) and all(
+                _apply(database, run_id, action, now) for action in actions
+            )
+            if not applied:
+                database.rollback()
+        return applied
+
+    # --- SQLite --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _translated(self.path):
+            self._database.execute("begin immediate")
+            try:
+                yield self._database
+            except BaseException:
+                self._database.rollback()
+                raise
+            self._database.commit()
+
+    def _rows(self, query: str, **values: object) -> list[sqlite3.Row]:
+        with self._lock, _translated(self.path):
+            return self._database.execute(query, values).fetchall()
+
+
+def _apply(database: sqlite3.Connection, run_id: str, action: Action, now: float) -> bool:
+    """Carry out one action; False when what it was decided on has changed."""
+    match action:
+        case Schedule() | CompleteSystemTask():
+            return _add(database, action.task)
+        case EndRun():
+            return _end_run(database, run_id, action, now)
+        case Alert():
+            return True
+        case TimeOut() | Cancel() | ContinueWithErrors():
+            return _move(database, action.task.task_id, action.task.status, _changes(action, now))
+
+
+def _changes(action: TimeOut | Cancel | ContinueWithErrors, now: float) -> dict[str, object]:
+    match action:
+        case TimeOut():
+            return {"status": Status.TIMED_OUT, "reason": action.reason, "ended_at": now}
+        case Cancel():
+            return {"status": Status.CANCELED, "reason": "the run ended", "ended_at": now}
+        case ContinueWithErrors():
+            return {"status": Status.COMPLETED_WITH_ERRORS}
+
+
+def _add(database: sqlite3.Connection, task: TaskRecord) -> bool:
+    try:
+        database.execute(schema.insert("tasks", schema.TASK_COLUMNS), schema.row_of(task))
+    except sqlite3.IntegrityError:
+        return False  # the same decision was made, and carried out, by somebody else
+    return True
+
+
+def _move(
+    database: sqlite3.Connection, task_id: str, expected: Status, changes: Mapping[str, object]
+) -> bool:
+    cells = {column: schema.cell(column, value) for column, value in changes.items()}
+    assignments = ", ".join(f"{column} = :{column}" for column in cells)
+    moved = database.execute(
+        f"update tasks set {assignments} where task_id = :task_id and status = :expected",  # noqa: S608 - column names are ours
+        {**cells, "task_id": task_id, "expected": expected},
+    )
+    return moved.rowcount == 1
+
+
+def _end_run(database: sqlite3.Connection, run_id: str, end: EndRun, now: float) -> bool:
+    ended = database.execute(
+        "update runs set status = :status, output = :output, reason = :reason, ended_at = :now"
+        " where id = :id and status = :running",
+        {
+            "status": end.status,
+            "output": schema.cell("output", dict(end.output)),
+            "reason": end.reason,
+            "now": now,
+            "id": run_id,
+            "running": RunStatus.RUNNING,
+        },
+    )
+    return ended.rowcount == 1
+
+
+def _is_running(database: sqlite3.Connection, run_id: str) -> bool:
+    row = database.execute("select status from runs where id = ?", (run_id,)).fetchone()
+    return row is not None and row["status"] == RunStatus.RUNNING
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise BrokerUnavailableError(
+            f"the state of local runs in {path} cannot be used: {error}",
+            remedy="check that the file is readable, writable and not on a full disk",
+        ) from error
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Open the file, or make it; two processes may do so at once."""
+    database: sqlite3.Connection | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(
+            path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        database.row_factory = sqlite3.Row
+        database.execute("pragma journal_mode = wal")
+        # A completion that a power cut takes back would leave later steps on a ref nobody knows.
+        database.execute("pragma synchronous = full")
+        _prepare(database)
+    except (OSError, sqlite3.Error, _ForeignFileError) as error:
+        if database is not None:
+            database.close()
+        raise RuntimeConfigError(
+            f"{path} cannot hold the state of local runs: {error}",
+            remedy="name a file in a directory that can be written, or one that Perago made",
+        ) from error
+    return database
+
+
+class _ForeignFileError(Exception):
+    """The file is SQLite, but not ours, or of another version."""
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    database.execute("begin immediate")
+    try:
+        if _is_new(database):
+            for statement in schema.TABLES.split(";"):
+                database.execute(statement)
+            database.execute(f"pragma application_id = {schema.APPLICATION_ID}")
+            database.execute(f"pragma user_version = {schema.VERSION}")
+    except BaseException:
+        database.rollback()
+        raise
+    database.commit()
+
+
+def _is_new(database: sqlite3.Connection) -> bool:
+    marks = tuple(
+        database.execute(f"pragma {mark}").fetchone()[0]
+        for mark in ("application_id", "user_version")
+    )
+    if marks == (schema.APPLICATION_ID, schema.VERSION):
+        return False
+    if database.execute("select count(*) from sqlite_master").fetchone()[0]:
+        raise _ForeignFileError("it is a database of another kind or version")
+    return True

@@ -1,0 +1,99 @@
+"""The tasks of a WorkflowDef that run here, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from perago.brokers.local.controls import Controls
+
+
+class TaskKind(StrEnum):
+    """The values of ``type`` that run here."""
+
+    SIMPLE = "SIMPLE"
+    FORK_JOIN = "FORK_JOIN"
+    JOIN = "JOIN"
+    SWITCH = "SWITCH"
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleTask:
+    """A task an executor runs. ``where`` is its JSON path in the file, for messages."""
+
+    name: str
+    reference_name: str
+    where: str
+    input: Mapping[str, object] = field(default_factory=dict)
+    optional: bool = False
+    start_delay: float = 0
+    retry_count: int | None = None
+    controls: Controls | None = None
+
+    def controls_among(self, registered: Mapping[str, Controls]) -> Controls:
+        """Apply what the workflow task says over what its definition says."""
+        controls = self.controls or registered.get(self.name) or Controls()
+        if self.retry_count is None:
+            return controls
+        return replace(controls, retry_count=self.retry_count)
+
+
+@dataclass(frozen=True, slots=True)
+class ForkTask:
+    """Starts its branches side by side; the JOIN behind it waits for them."""
+
+    name: str
+    reference_name: str
+    where: str
+    branches: tuple[Tasks, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTask:
+    """Waits for the tasks it names."""
+
+    name: str
+    reference_name: str
+    where: str
+    join_on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTask:
+    """Runs the case named by the input parameter ``expression``."""
+
+    name: str
+    reference_name: str
+    where: str
+    expression: str
+    input: Mapping[str, object]
+    cases: Mapping[str, Tasks]
+    default: Tasks = ()
+
+    def chosen(self, value: str) -> Tasks:
+        """Return the case of a value; Conductor takes the default for an empty case too."""
+        return self.cases.get(value) or self.default
+
+
+WorkflowTask = SimpleTask | ForkTask | JoinTask | SwitchTask
+Tasks = tuple[WorkflowTask, ...]
+
+
+def branches_of(task: WorkflowTask) -> tuple[Tasks, ...]:
+    """Return the task lists nested directly in a task."""
+    match task:
+        case ForkTask():
+            return task.branches
+        case SwitchTask():
+            return (*task.cases.values(), task.default)
+        case _:
+            return ()
+
+
+def every(tasks: Iterable[WorkflowTask]) -> Iterator[WorkflowTask]:
+    """Walk all tasks, nested ones behind the task that holds them."""
+    for task in tasks:
+        yield task
+        for branch in branches_of(task):
+            yield from every(branch)

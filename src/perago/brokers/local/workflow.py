@@ -1,0 +1,230 @@
+"""Parse a Conductor WorkflowDef; what is not run here is refused by name before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from perago.brokers.local.controls import Controls, TimeoutPolicy
+from perago.brokers.local.definition import Workflow
+from perago.brokers.local.fields import Fields, close_to
+from perago.brokers.local.kinds import (
+    check_task_fields,
+    check_workflow_fields,
+    kind_of,
+)
+from perago.brokers.local.order import order_of
+from perago.brokers.local.references import check_references
+from perago.brokers.local.tasks import (
+    ForkTask,
+    JoinTask,
+    SimpleTask,
+    SwitchTask,
+    TaskKind,
+    Tasks,
+    WorkflowTask,
+    every,
+)
+from perago.errors import WorkflowDefinitionError
+
+
+def parse_workflow(
+    definition: object, known_tasks: Collection[str], source: str = "workflow"
+) -> Workflow:
+    """Turn the JSON of a WorkflowDef into a checked value.
+
+    ``known_tasks`` are the task definitions that exist; ``source`` names the file in messages.
+    """
+    if not isinstance(definition, Mapping):
+        raise WorkflowDefinitionError(
+            f"{source} is not a JSON object", remedy="give a Conductor WorkflowDef"
+        )
+    fields = Fields(source, "", definition)
+    check_workflow_fields(fields)
+    name = fields.text("name")
+    tasks = _Parser(known_tasks).tasks(fields, "tasks")
+    if not tasks:
+        raise fields.refuse("tasks", "is empty", "add at least one task")
+    _refuse_twins(source, tasks)
+    _refuse_stray_joins(source, tasks)
+    order = order_of(tasks)
+    outputs = fields.mapping("outputParameters")
+    check_references(source, tasks, order, outputs)
+    return Workflow(
+        name=name,
+        version=fields.integer("version", 1),
+        tasks=tasks,
+        order=order,
+        description=fields.text("description", ""),
+        input_parameters=fields.texts("inputParameters"),
+        input_template=fields.mapping("inputTemplate"),
+        output_parameters=outputs,
+        variables=fields.mapping("variables"),
+        timeout_seconds=fields.number("timeoutSeconds", 0),
+        timeout_policy=_workflow_timeout_policy(fields),
+    )
+
+
+def _workflow_timeout_policy(fields: Fields) -> TimeoutPolicy:
+    policy = fields.choice("timeoutPolicy", TimeoutPolicy, TimeoutPolicy.ALERT_ONLY)
+    if policy is TimeoutPolicy.RETRY:
+        raise fields.wrong("timeoutPolicy", "TIME_OUT_WF or ALERT_ONLY")
+    return policy
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    known_tasks: Collection[str]
+
+    def tasks(self, fields: Fields, key: str) -> Tasks:
+        """Parse a list of workflow tasks."""
+        listed = fields.items(key)
+        return tuple(
+            self._task(fields.below(key, index, item)) for index, item in enumerate(listed)
+        )
+
+    def _task(self, fields: Fields) -> WorkflowTask:
+        kind = kind_of(fields)
+        check_task_fields(fields, kind)
+        name = fields.text("name")
+        reference_name = fields.text("taskReferenceName")
+        named = Fields(fields.source, f"{fields.where} ({reference_name})", fields.data)
+        make: dict[TaskKind, Callable[[Fields, str, str], WorkflowTask]] = {
+            TaskKind.SIMPLE: self._simple,
+            TaskKind.FORK_JOIN: self._fork,
+            TaskKind.JOIN: self._join,
+            TaskKind.SWITCH: self._switch,
+        }
+        return make[kind](named, name, reference_name)
+
+    def _simple(self, fields: Fields, name: str, reference_name: str) -> SimpleTask:
+        if name not in self.known_tasks:
+            raise fields.refuse(
+                "name", f"{name!r} is not a known task", close_to(name, self.known_tasks)
+            )
+        retries = fields.data.get("retryCount")
+        return SimpleTask(
+            name=name,
+            reference_name=reference_name,
+            where=fields.where,
+            input=fields.mapping("inputParameters"),
+            optional=fields.flag("optional"),
+            start_delay=fields.number("startDelay", 0),
+            retry_count=None if retries is None else fields.integer("retryCount", 0),
+            controls=_embedded_controls(fields, name),
+        )
+
+    def _fork(self, fields: Fields, name: str, reference_name: str) -> ForkTask:
+        listed = fields.items("forkTasks")
+        if not listed:
+            raise fields.refuse("forkTasks", "is empty", "give at least one branch of tasks")
+        branches: list[Tasks] = []
+        for index, branch in enumerate(listed):
+            key = f"forkTasks[{index}]"
+            inner = self.tasks(Fields(fields.source, fields.where, {key: branch}), key)
+            if not inner:
+                raise fields.refuse(key, "is empty", "remove the branch or add a task to it")
+            branches.append(inner)
+        return ForkTask(name, reference_name, fields.where, tuple(branches))
+
+    def _join(self, fields: Fields, name: str, reference_name: str) -> JoinTask:
+        join_on = fields.texts("joinOn")
+        if not join_on:
+            raise fields.refuse(
+                "joinOn", "is empty", "name the last task of each branch of the FORK_JOIN"
+            )
+        return JoinTask(name, reference_name, fields.where, join_on)
+
+    def _switch(self, fields: Fields, name: str, reference_name: str) -> SwitchTask:
+        evaluator = fields.text("evaluatorType", "value-param")
+        if evaluator != "value-param":
+            raise fields.refuse(
+                "evaluatorType",
+                f"{evaluator!r} is not run here",
+                "use value-param and let expression name one of the inputParameters",
+            )
+        expression, given = fields.text("expression"), fields.mapping("inputParameters")
+        if expression not in given:
+            raise fields.refuse(
+                "expression",
+                f"{expression!r} is not one of the inputParameters",
+                close_to(expression, given),
+            )
+        cases = fields.mapping("decisionCases")
+        inside = {
+            value: self.tasks(Fields(fields.source, fields.path("decisionCases"), cases), value)
+            for value in cases
+        }
+        default = self.tasks(fields, "defaultCase")
+        return SwitchTask(name, reference_name, fields.where, expression, given, inside, default)
+
+
+def _embedded_controls(fields: Fields, name: str) -> Controls | None:
+    """Read ``taskDefinition``: in Conductor an embedded definition goes before the registered."""
+    embedded = fields.mapping("taskDefinition")
+    if not embedded:
+        return None
+    inner = Fields(fields.source, fields.path("taskDefinition"), embedded)
+    if inner.text("name", name) != name:
+        raise inner.refuse("name", f"is not {name!r}", "give both the same name")
+    if embedded.get("inputTemplate"):
+        raise inner.refuse(
+            "inputTemplate", "is not applied here", "put the values into inputParameters"
+        )
+    return Controls.from_taskdef(embedded, f"{fields.source}: {inner.where}")
+
+
+def _refuse_twins(source: str, tasks: Tasks) -> None:
+    seen: dict[str, WorkflowTask] = {}
+    for task in every(tasks):
+        first = seen.setdefault(task.reference_name, task)
+        if first is not task:
+            raise WorkflowDefinitionError(
+                f"{source}: {task.where}.taskReferenceName is also used by {first.where}",
+                remedy="give every task its own taskReferenceName",
+            )
+
+
+def _refuse_stray_joins(source: str, tasks: Tasks) -> None:
+    """Each FORK_JOIN is followed by its JOIN, and no JOIN stands alone."""
+    for index, task in enumerate(tasks):
+        before = tasks[index - 1] if index else None
+        behind = tasks[index + 1] if index + 1 < len(tasks) else None
+        if isinstance(task, ForkTask):
+            if not isinstance(behind, JoinTask):
+                raise WorkflowDefinitionError(
+                    f"{source}: {task.where} is a FORK_JOIN without a JOIN behind it",
+                    remedy="add a JOIN as the next task of the same list",
+                )
+            for branch in task.branches:
+                _refuse_stray_joins(source, branch)
+        elif isinstance(task, JoinTask):
+            if not isinstance(before, ForkTask):
+                raise WorkflowDefinitionError(
+                    f"{source}: {task.where} is a JOIN without a FORK_JOIN before it",
+                    remedy="put it directly behind the FORK_JOIN it joins",
+                )
+            _refuse_foreign_join_on(source, task, before)
+        elif isinstance(task, SwitchTask):
+            for case in (*task.cases.values(), task.default):
+                _refuse_stray_joins(source, case)
+
+
+def _refuse_foreign_join_on(source: str, join: JoinTask, fork: ForkTask) -> None:
+    certain = {name for branch in fork.branches for name in _certain(branch)}
+    for name in join.join_on:
+        if name not in certain:
+            raise WorkflowDefinitionError(
+                f"{source}: {join.where}.joinOn names {name!r}, which does not run in every run"
+                f" of {fork.reference_name!r}",
+                remedy=close_to(name, certain),
+            )
+
+
+def _certain(tasks: Tasks) -> Iterator[str]:
+    """Name the tasks a branch runs whatever its SWITCHes choose."""
+    for task in tasks:
+        yield task.reference_name
+        if isinstance(task, ForkTask):
+            for branch in task.branches:
+                yield from _certain(branch)

@@ -1,0 +1,1 @@
+"""Executors: processes (or threads) that run one attempt at a time."""

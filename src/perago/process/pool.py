@@ -1,0 +1,283 @@
+"""A pool of executor processes: spawned, reused, watched, killed and reaped by one owner."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing import connection
+from pathlib import Path
+from typing import Final, Self
+
+from perago.errors import PeragoError, RuntimeConfigError, UsageError
+from perago.process import child
+from perago.process.lines import LineReader
+from perago.process.reports import (
+    Died,
+    Finished,
+    Make,
+    Message,
+    Output,
+    Report,
+    StartFailed,
+)
+from perago.process.slot import ExecutorProcess, Recipe, Slot, spawn
+from perago.protocol.restart import backoff_seconds, deaths_in_a_row
+from perago.protocol.values import Claim
+
+DEATHS_BEFORE_READY: Final = 3
+"""An executor that dies this often before it is ready will not do better the next time."""
+
+
+LAST_SECONDS: Final = 2.0
+
+
+class ProcessPool:
+    """Up to ``size`` executor processes; see :class:`~perago.process.reports.Executors`.
+
+    Executors start when they are wanted and are kept. One that dies is replaced with back-off
+    (W5); one that was killed on purpose is replaced at once.
+    """
+
+    def __init__(
+        self,
+        make: Make,
+        size: int,
+        *,
+        capture_output: bool = False,
+        lock_directory: Path | None = None,
+    ) -> None:
+        if size < 1:
+            raise UsageError(f"a pool of {size} executors cannot work", remedy="use at least one")
+        self._recipe = Recipe(make, capture_output, lock_directory)
+        self._slots = [Slot() for _ in range(size)]
+        self._wanted = 0
+        self._deaths_before_ready = 0
+        self._reports: list[Report] = []
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+        self._closed = False
+        # multiprocessing joins its children when Python exits; ours only end when told to.
+        atexit.register(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        return tuple(executor.executor_id for executor in self._executors() if executor.idle)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Return the process ids of all executors."""
+        return tuple(executor.process.pid or 0 for executor in self._executors())
+
+    def want(self, count: int) -> None:
+        self._wanted = min(count, len(self._slots))
+        self._fill()
+
+    def submit(self, claim: Claim, executor_id: str) -> None:
+        executor = next(
+            (found for found in self._executors() if found.executor_id == executor_id), None
+        )
+        if executor is None or not executor.idle:
+            raise UsageError(f"executor {executor_id} is not idle", remedy="take one of pool.idle")
+        executor.execution_id = claim.execution_id
+        with suppress(OSError):  # it has just died: its sentinel says so at the next poll
+            executor.channel.send(claim)
+
+    def poll(self, timeout_seconds: float) -> list[Report]:
+        self._fill()
+        if not self._reports:
+            self._listen(self._patience(timeout_seconds))
+        reports, self._reports = self._reports, []
+        return reports
+
+    def kill(self, execution_id: str) -> bool:
+        for slot in self._slots:
+            executor = slot.executor
+            if executor is not None and execution_id and executor.execution_id == execution_id:
+                self._end(slot)
+                return True
+        return False
+
+    def wake(self) -> None:
+        with suppress(OSError):  # full: it is awake already; closed: nobody sleeps
+            os.write(self._wake_write, b"!")
+
+    def close(self, grace_seconds: float = 0.0) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        deadline = time.monotonic() + grace_seconds
+        while self._busy() and (left := deadline - time.monotonic()) > 0:
+            self._listen(left)
+        for slot in self._slots:
+            self._end(slot)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    # --- starting ------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        """Start what is wanted; a place that waits out its back-off is not passed over."""
+        now = time.monotonic()
+        taken = [slot for slot in self._slots if slot.executor or slot.start_at > now]
+        free = [slot for slot in self._slots if slot not in taken]
+        for slot in free[: max(0, self._wanted - len(taken))]:
+            slot.executor = spawn(self._recipe, now)
+
+    def _patience(self, timeout_seconds: float) -> float:
+        """Wait no longer than until the next executor may be started."""
+        if sum(1 for _ in self._executors()) >= self._wanted:
+            return timeout_seconds
+        now = time.monotonic()
+        waits = [slot.start_at - now for slot in self._slots if slot.start_at > now]
+        return min([timeout_seconds, *waits])
+
+    # --- listening -----------------------------------------------------------------------------
+
+    def _listen(self, timeout_seconds: float) -> None:
+        """Wait for anything to happen, and take it in; a death is looked at last."""
+        heard: dict[connection.Connection, tuple[Slot, LineReader | None]] = {}
+        deaths: dict[int, Slot] = {}
+        for slot in self._slots:
+            if slot.executor is None:
+                continue
+            heard[slot.executor.channel] = (slot, None)
+            deaths[slot.executor.process.sentinel] = slot
+            for stream in slot.executor.streams:
+                if not stream.at_end:
+                    heard[stream.pipe] = (slot, stream)
+        ready = connection.wait([*heard, *deaths, self._wake_read], timeout_seconds)
+        for source in ready:
+            if isinstance(source, connection.Connection):
+                self._hear(*heard[source])
+        for source in ready:
+            if isinstance(source, int) and source in deaths:
+                self._died(deaths[source])
+        if self._wake_read in ready:
+            _swallow(self._wake_read)
+
+    def _hear(self, slot: Slot, stream: LineReader | None) -> None:
+        """Take what one pipe has; the end of the channel is the end of the executor."""
+        executor = slot.executor
+        if executor is None:
+            return
+        if stream is not None:
+            self._lines(executor, stream.name, stream.read())
+            return
+        try:
+            item = executor.channel.recv()
+        except (EOFError, OSError):
+            # It is on its way out: let it, so that the exit code is its own.
+            connection.wait([executor.process.sentinel], LAST_SECONDS)
+            self._died(slot)
+        else:
+            self._take(slot, executor, item)
+
+    def _take(self, slot: Slot, executor: ExecutorProcess, item: object) -> None:
+        match item:
+            case child.Ready():
+                executor.ready = True
+                self._deaths_before_ready = 0
+            case child.Said(execution_id, body):
+                self._reports.append(Message(executor.executor_id, execution_id, body))
+            case child.Done(execution_id, outcome):
+                # Lines first: what an attempt printed belongs before its end.
+                for stream in executor.streams:
+                    self._lines(executor, stream.name, stream.drain())
+                executor.execution_id = ""
+                self._reports.append(Finished(executor.executor_id, execution_id, outcome))
+            case child.Unready(error, detail):
+                self._end(slot)
+                self._give_up(error, detail)
+
+    def _lines(self, executor: ExecutorProcess, stream: str, lines: list[str]) -> None:
+        self._reports.extend(
+            Output(executor.executor_id, executor.execution_id, stream, line) for line in lines
+        )
+
+    # --- ending --------------------------------------------------------------------------------
+
+    def _died(self, slot: Slot) -> None:
+        """Reap an executor that ended by itself, after taking in everything it still said."""
+        executor = slot.executor
+        if executor is None:
+            return
+        executor.kill()
+        for item in _last_words(executor.channel):
+            self._take(slot, executor, item)
+        if slot.executor is None:
+            return  # its last word was that it cannot start
+        lived = time.monotonic() - executor.born
+        how = describe_exit(self._end(slot))
+        slot.deaths = deaths_in_a_row(slot.deaths, lived)
+        slot.start_at = time.monotonic() + backoff_seconds(slot.deaths)
+        self._reports.append(Died(executor.executor_id, executor.execution_id, how))
+        if not executor.ready:
+            self._deaths_before_ready += 1
+            if self._deaths_before_ready >= DEATHS_BEFORE_READY:
+                self._give_up(_never_ready(how), "")
+
+    def _end(self, slot: Slot) -> int | None:
+        executor, slot.executor = slot.executor, None
+        if executor is None:
+            return None
+        executor.kill()
+        code = executor.reap(self._recipe.lock_directory)
+        for stream in executor.streams:
+            self._lines(executor, stream.name, stream.drain())
+            stream.close()
+        return code
+
+    def _give_up(self, error: PeragoError, detail: str) -> None:
+        self._wanted = 0
+        self._reports.append(StartFailed(error, detail))
+
+    def _executors(self) -> Iterator[ExecutorProcess]:
+        return (slot.executor for slot in self._slots if slot.executor is not None)
+
+    def _busy(self) -> bool:
+        return any(executor.execution_id for executor in self._executors())
+
+
+def describe_exit(code: int | None) -> str:
+    """Say how a process ended."""
+    if code is None:
+        return "did not end after SIGKILL"
+    if code < 0:
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+    return f"exit code {code}"
+
+
+def _last_words(channel: connection.Connection) -> Iterator[object]:
+    try:
+        while channel.poll(0):
+            yield channel.recv()
+    except (EOFError, OSError):
+        return
+
+
+def _never_ready(how: str) -> PeragoError:
+    return RuntimeConfigError(
+        f"an executor ended {DEATHS_BEFORE_READY} times before it was ready ({how})",
+        remedy="import the task module by hand; it ends the interpreter",
+    )
+
+
+def _swallow(descriptor: int) -> None:
+    with suppress(OSError):
+        while os.read(descriptor, 4096):
+            pass

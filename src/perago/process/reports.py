@@ -1,0 +1,99 @@
+"""What a pool tells its owner, and what every pool can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from perago.errors import PeragoError
+from perago.protocol.outcome import Outcome
+from perago.protocol.values import Claim
+
+Body = dict[str, object]
+Send = Callable[[Body], None]
+"""Sends a message from an executor to the owner of the pool; values must be picklable."""
+Work = Callable[[Claim], Outcome]
+Make = Callable[[Send], Work]
+"""Called once in each executor; it imports what the tasks need and returns what runs a claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something an executor said; ``execution_id`` is empty between attempts."""
+
+    executor_id: str
+    execution_id: str
+    body: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One line an executor wrote to stdout or stderr, without its line end."""
+
+    executor_id: str
+    execution_id: str
+    stream: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An execution ended and its executor is free again."""
+
+    executor_id: str
+    execution_id: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """An executor is gone and has been reaped; ``execution_id`` is empty when it was idle."""
+
+    executor_id: str
+    execution_id: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartFailed:
+    """No executor can be started: the same would happen again. ``detail`` is for a log."""
+
+    error: PeragoError
+    detail: str = ""
+
+
+Report = Message | Output | Finished | Died | StartFailed
+
+
+class Executors(Protocol):
+    """A pool of executors, one attempt at a time each. One thread owns it."""
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Return the ids of executors that are ready for a claim now."""
+        ...
+
+    def want(self, count: int) -> None:
+        """See to it that this many executors exist or are starting, up to the pool's size."""
+        ...
+
+    def submit(self, claim: Claim, executor_id: str) -> None:
+        """Give a claim to an idle executor."""
+        ...
+
+    def poll(self, timeout_seconds: float) -> list[Report]:
+        """Wait for reports; may return early and empty, for instance when one became idle."""
+        ...
+
+    def kill(self, execution_id: str) -> bool:
+        """End an execution at once and reap its executor; False when it does not run here."""
+        ...
+
+    def wake(self) -> None:
+        """Make ``poll`` return; safe from a signal handler or another thread."""
+        ...
+
+    def close(self, grace_seconds: float = 0.0) -> None:
+        """Let running attempts end for a while, then kill; a second time is fine."""
+        ...

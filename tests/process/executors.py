@@ -1,0 +1,137 @@
+"""Factories for executors under test; children import this module by name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from perago.errors import TaskDefinitionError
+from perago.process.reports import Send, Work
+from perago.protocol.outcome import Outcome
+from perago.protocol.values import Attempt, Claim, Status
+
+
+def claim(execution_id: str, **given: object) -> Claim:
+    attempt = Attempt("run-1", f"task-{execution_id}", 0, "ref", "t")
+    return Claim(attempt=attempt, input=given, execution_id=execution_id)
+
+
+def work(send: Send) -> Work:
+    """Do what the input says."""
+
+    def run(claim: Claim) -> Outcome:
+        given: Any = claim.input
+        for name, value in given.items():
+            DEEDS[name](value, send)
+        return Outcome(Status.COMPLETED, output={"pid": os.getpid(), "in": dict(given)})
+
+    return run
+
+
+def _raise(_: object, send: Send) -> None:
+    raise RuntimeError("out of order")
+
+
+def _exit(code: Any, send: Send) -> None:
+    os._exit(code)
+
+
+def _system_exit(code: Any, send: Send) -> None:
+    sys.exit(code)
+
+
+def _signal(number: Any, send: Send) -> None:
+    os.kill(os.getpid(), number)
+
+
+def _sleep(seconds: Any, send: Send) -> None:
+    send({"sleeping": True, "pid": os.getpid()})
+    time.sleep(seconds)
+
+
+def _say(items: Any, send: Send) -> None:
+    for item in items:
+        send({"item": item})
+
+
+def _say_from_threads(count: Any, send: Send) -> None:
+    threads = [threading.Thread(target=send, args=({"item": n},)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _print(text: Any, send: Send) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stderr.write("problem\n")
+    subprocess.run(["/bin/sh", "-c", "echo from a child"], check=True)
+
+
+def _flood(lines: Any, send: Send) -> None:
+    for number in range(lines):
+        sys.stdout.write(f"line {number:06} {'x' * 80}\n")
+
+
+def _grandchild(seconds: Any, send: Send) -> None:
+    process = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+    send({"grandchild": process.pid, "pid": os.getpid()})
+    time.sleep(seconds)
+
+
+def _big(size: Any, send: Send) -> None:
+    send({"bytes": "x" * size})
+
+
+def _unpicklable(_: object, send: Send) -> None:
+    send({"function": lambda: None})
+
+
+def _touch(path: Any, send: Send) -> None:
+    Path(path).touch()
+
+
+DEEDS: dict[str, Callable[[Any, Send], None]] = {
+    "raise": _raise,
+    "exit": _exit,
+    "system_exit": _system_exit,
+    "signal": _signal,
+    "sleep": _sleep,
+    "say": _say,
+    "say_from_threads": _say_from_threads,
+    "print": _print,
+    "flood": _flood,
+    "grandchild": _grandchild,
+    "big": _big,
+    "unpicklable": _unpicklable,
+    "touch": _touch,
+    "n": lambda value, send: None,
+}
+
+
+def unpicklable_output(send: Send) -> Work:
+    return lambda claim: Outcome(Status.COMPLETED, output={"f": lambda: None})
+
+
+def import_error(send: Send) -> Work:
+    import module_that_does_not_exist  # type: ignore[import-not-found]  # noqa: F401, PLC0415
+
+    raise AssertionError
+
+
+def definition_error(send: Send) -> Work:
+    raise TaskDefinitionError("task 'x' has no params", remedy="add a params argument")
+
+
+def exit_at_import(send: Send) -> Work:
+    sys.exit("I am a script")
+
+
+def hard_exit_at_import(send: Send) -> Work:
+    os._exit(9)

@@ -1,0 +1,39 @@
+"""No executor outlives its owner, however the owner ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perago.process.lock import tidy_locks
+from tests.process.test_pool import running, wait_gone
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_executors_and_what_they_started_end_with_their_owner(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-m", "tests.process.owner", str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert owner.stdout is not None
+    with owner, owner.stdout:
+        pids = [int(pid) for _ in range(2) for pid in owner.stdout.readline().split()]
+        assert len(pids) == 4
+        assert all(running(pid) for pid in pids)
+        owner.send_signal(number)
+        owner.wait(30)
+    for pid in pids:
+        wait_gone(pid, 5)
+    tidy_locks(tmp_path)
+    assert list(tmp_path.iterdir()) == []
