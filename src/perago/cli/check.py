@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perago.cli.screen import AsJson, emit, fields, note, say, table
+
+if TYPE_CHECKING:
+    from perago.settings import Settings
+    from perago.task import TaskDefinition
 
 Modules = Annotated[
     list[str],
@@ -22,32 +26,10 @@ def check(modules: Modules, as_json: AsJson = False) -> None:
     from perago.modules import load_tasks
     from perago.wiring import settings_here
 
-    tasks = load_tasks(modules)
-    settings = settings_here()
-    warnings = [text for task in tasks.values() for text in task.warnings()]
-    shown = {
-        "home": str(settings.home),
-        "workspace root": str(settings.workspace_root),
-        "lakeFS": settings.lakefs.endpoint if settings.lakefs else None,
-        "Conductor": settings.conductor.url if settings.conductor else None,
-        "execution mode": settings.execution_mode,
-    }
-    rows = []
-    for task in tasks.values():
-        spec = task.workspace
-        rows.append(
-            {
-                "task": task.name,
-                "function": f"{task.function.__module__}:{task.function.__name__}",
-                "workspace": spec.prefix if spec else None,
-                "mode": "-" if spec is None else ("read-only" if spec.read_only else "publishes"),
-                "fence": spec.fence if spec and not spec.read_only else None,
-                "guards": [str(guard) for guard in (*spec.pre, *spec.post)] if spec else [],
-                "params": task.params_model.__name__,
-                "result": task.result_model.__name__,
-                "retries": task.controls.retry.count,
-            }
-        )
+    tasks = load_tasks(modules).values()
+    shown = _configuration(settings_here())
+    warnings = [text for task in tasks for text in task.warnings()]
+    rows = [_row(task) for task in tasks]
     if as_json:
         emit({"tasks": rows, "warnings": warnings, "configuration": shown})
         return
@@ -59,7 +41,7 @@ def check(modules: Modules, as_json: AsJson = False) -> None:
                 row["workspace"] or "-",
                 row["mode"],
                 row["fence"] or "-",
-                len(row["guards"]) if isinstance(row["guards"], list) else 0,
+                len(row["guards"]),
                 f"{row['params']} -> {row['result']}",
                 row["retries"],
             ]
@@ -70,3 +52,28 @@ def check(modules: Modules, as_json: AsJson = False) -> None:
     fields({name: value or "[dim]not configured[/dim]" for name, value in shown.items()})
     for text in warnings:
         note(f"[yellow]warning:[/yellow] {text}")
+
+
+def _row(task: TaskDefinition) -> dict[str, Any]:
+    spec = task.workspace
+    return {
+        "task": task.name,
+        "function": f"{task.function.__module__}:{task.function.__name__}",
+        "workspace": spec.prefix if spec else None,
+        "mode": "-" if spec is None else ("read-only" if spec.read_only else "publishes"),
+        "fence": spec.fence if spec and not spec.read_only else None,
+        "guards": [str(guard) for guard in (*spec.pre, *spec.post)] if spec else [],
+        "params": task.params_model.__name__,
+        "result": task.result_model.__name__,
+        "retries": task.controls.retry.count,
+    }
+
+
+def _configuration(settings: Settings) -> dict[str, str | None]:
+    return {
+        "home": str(settings.home),
+        "workspace root": str(settings.workspace_root),
+        "lakeFS": settings.lakefs.endpoint if settings.lakefs else None,
+        "Conductor": settings.conductor.url if settings.conductor else None,
+        "execution mode": settings.execution_mode,
+    }

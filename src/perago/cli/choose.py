@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perago.errors import UsageError
-from perago.wiring import Home
+
+if TYPE_CHECKING:
+    from perago.wiring import Home
 
 Repository = Annotated[
     str | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from perago.cli.choose import repository_of
-from perago.cli.screen import AsJson, changes, emit, say, short
+from perago.cli.screen import AsJson, changes, emit, plain, say, short
 
 
 def diff(
@@ -50,10 +50,4 @@ def diff(
         ("-", "red", found.removed),
     ):
         for path in paths:
-            say(f"[{colour}]{sign}[/{colour}] {_escaped(path)}")
-
-
-def _escaped(path: str) -> str:
-    from rich.markup import escape
-
-    return escape(path if path.isprintable() else ascii(path))
+            say(f"[{colour}]{sign}[/{colour}] {plain(path)}")

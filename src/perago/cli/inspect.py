@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.choose import repository_of
-from perago.cli.screen import AsJson, changes, emit, fields, say, short, when
+from perago.cli.screen import AsJson, changes, emit, fields, plain, say, short, when
 
 if TYPE_CHECKING:
     from perago.observe.attempts import ExecutionStory
@@ -93,20 +93,18 @@ def _show_commit(commit: Commit, change: ChangeSet) -> None:
     say(f"[bold]commit {commit.id}[/bold]")
     fields(
         {
-            "message": commit.message,
+            "message": plain(commit.message),
             "when": when(commit.created_at),
             "parents": ", ".join(map(short, commit.parents)) or "none",
             "changed": changes(len(change.added), len(change.changed), len(change.removed)),
         }
     )
     for name, value in sorted(commit.metadata.items()):
-        say(f"  [dim]{name} = {value}[/dim]")
+        say(f"  [dim]{plain(name)} = {plain(value)}[/dim]")
     say()
 
 
 def _show_story(told: ExecutionStory) -> None:
-    from rich.markup import escape
-
     attempt = told.attempt
     colour = "green" if told.state == "COMPLETED" else "red"
     retry = f", retry {attempt.retry_count}" if attempt.retry_count else ""
@@ -129,7 +127,7 @@ def _show_story(told: ExecutionStory) -> None:
     for guard in told.guards:
         problem = guard.get("violation")
         mark = "[green]ok[/green]  " if problem is None else "[red]fail[/red]"
-        text = escape(str(guard["guard"])) + (f": {escape(str(problem))}" if problem else "")
+        text = plain(guard["guard"]) + (f": {plain(problem)}" if problem else "")
         say(f"  {mark} {text}")
     _show_change(told)
     for metric in told.metrics:
@@ -137,9 +135,9 @@ def _show_story(told: ExecutionStory) -> None:
     for warning in told.warnings:
         say(f"  [yellow]warning[/yellow] {warning.get('text')}: {warning.get('why')}")
     if told.outcome and told.outcome.get("reason"):
-        say(f"  [red]{escape(str(told.outcome['reason']))}[/red]")
+        say(f"  [red]{plain(told.outcome['reason'])}[/red]")
     if told.traceback:
-        say(f"[dim]{escape(told.traceback.rstrip())}[/dim]")
+        say(f"[dim]{plain(told.traceback.rstrip())}[/dim]")
     say()
 
 
@@ -154,15 +152,13 @@ def _show_phases(told: ExecutionStory) -> None:
 
 
 def _show_change(told: ExecutionStory) -> None:
-    from rich.markup import escape
-
     if told.change is None:
         return
     signs = (("+", "green", "added"), ("~", "yellow", "changed"), ("-", "red", "removed"))
     for sign, colour, kind in signs:
         paths = told.change.get(kind, [])
         for path in paths[:_PATHS]:
-            say(f"  [{colour}]{sign}[/{colour}] {escape(str(path))}")
+            say(f"  [{colour}]{sign}[/{colour}] {plain(path)}")
         if len(paths) > _PATHS:
             say(f"  [{colour}]{sign}[/{colour}] [dim]and {len(paths) - _PATHS} more[/dim]")
     if told.decision:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perago.cli.choose import Branch, Repository, repository_of
-from perago.cli.screen import AsJson, changes, emit, say, short, table, when
+from perago.cli.screen import AsJson, changes, emit, plain, say, short, table, when
+
+if TYPE_CHECKING:
+    from perago.observe.history import Entry, Replaced
 
 
 def log(
@@ -29,35 +33,40 @@ def log(
             {
                 "repository": name,
                 "branch": branch,
-                "publications": [
-                    {
-                        "commit": entry.commit.id,
-                        "parents": entry.commit.parents,
-                        "at": entry.commit.created_at,
-                        "message": entry.commit.message,
-                        "metadata": dict(entry.commit.metadata),
-                        "changes": {
-                            "added": entry.change.added,
-                            "changed": entry.change.changed,
-                            "removed": entry.change.removed,
-                        },
-                        "replaced": [found.ref for found in entry.replaced],
-                    }
-                    for entry in entries
-                ],
+                "publications": [_plain(entry) for entry in entries],
                 "taken_back": [found.ref for found in taken_back],
             }
         )
-        return
+    else:
+        say(f"[bold]{name}[/bold] / {branch}")
+        _show(entries, taken_back)
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    return {
+        "commit": entry.commit.id,
+        "parents": entry.commit.parents,
+        "at": entry.commit.created_at,
+        "message": entry.commit.message,
+        "metadata": dict(entry.commit.metadata),
+        "changes": {
+            "added": entry.change.added,
+            "changed": entry.change.changed,
+            "removed": entry.change.removed,
+        },
+        "replaced": [found.ref for found in entry.replaced],
+    }
+
+
+def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
     rows: list[list[object]] = []
     for entry in entries:
-        said = entry.commit.metadata
-        change = entry.change
+        said, change = entry.commit.metadata, entry.change
         rows.append(
             [
                 f"[cyan]{short(entry.commit.id)}[/cyan]",
                 when(entry.commit.created_at),
-                entry.step or f"[dim]{entry.commit.message}[/dim]",
+                plain(entry.step) or f"[dim]{plain(entry.commit.message)}[/dim]",
                 said.get("perago.task_id", "-")[:8],
                 said.get("perago.retry_count", "-"),
                 changes(len(change.added), len(change.changed), len(change.removed)),
@@ -74,7 +83,6 @@ def log(
             ]
             for old in entry.replaced
         ]
-    say(f"[bold]{name}[/bold] / {branch}")
     table(["commit", "when", "step", "task", "retry", "what changed"], rows)
     for old in taken_back:
         say(f"[dim]{when(old.at)}  {short(old.ref)} taken back by a retry without changes[/dim]")

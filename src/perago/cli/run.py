@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.exits import FAILED, INTERRUPTED
-from perago.cli.screen import AsJson, emit, fields, say
+from perago.cli.screen import AsJson, emit, fields, plain, say
 
 if TYPE_CHECKING:
     from perago.brokers.local import RunRecord
@@ -86,8 +86,6 @@ def run(
 
 def _conclude(ended: RunRecord, as_json: bool) -> None:
     """Say how it ended, and what can be done next."""
-    from rich.markup import escape
-
     if as_json:
         emit(
             {
@@ -100,12 +98,12 @@ def _conclude(ended: RunRecord, as_json: bool) -> None:
     elif ended.status == "COMPLETED":
         say(f"\n[green]COMPLETED[/green]  run {ended.id}")
         shown = {name: value for name, value in ended.output.items() if name != "workspace"}
-        fields({name: escape(str(value)) for name, value in shown.items() if value is not None})
+        fields({name: plain(value) for name, value in shown.items() if value is not None})
         say("\n[dim]look:[/dim] perago log    [dim]or:[/dim] perago inspect " + ended.id[:8])
     elif ended.status == "RUNNING":
         say(f"\n[yellow]stopped[/yellow]; go on with: perago run --resume {ended.id}")
     else:
-        say(f"\n[red]{ended.status}[/red]  {escape(ended.reason)}")
+        say(f"\n[red]{ended.status}[/red]  {plain(ended.reason)}")
         say(f"[dim]look:[/dim] perago inspect {ended.id[:8]}")
         say(f"[dim]when it is mended, go on with:[/dim] perago run --resume {ended.id}")
     if ended.status == "RUNNING":

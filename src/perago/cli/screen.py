@@ -68,6 +68,14 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     console.print(drawn)
 
 
+def plain(text: object) -> str:
+    """Make any text safe to print: no markup, no control characters but line ends."""
+    from rich.markup import escape
+
+    lines = str(text).split("\n")
+    return "\n".join(escape(line if line.isprintable() else ascii(line)[1:-1]) for line in lines)
+
+
 def short(ref: str | None) -> str:
     """Cut an id to what a person compares."""
     return ref[:SHORT] if ref else "-"

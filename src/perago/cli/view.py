@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from perago.cli.screen import changes, short
+from perago.cli.screen import changes, plain, short
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -58,12 +58,10 @@ class Step:
     @property
     def story(self) -> str:
         """Say what it is doing, or how it ended."""
-        from rich.markup import escape
-
         if not self.status:
             return self.doing + self._bar()
         if self.status not in _ICONS:
-            return f"[red]{escape(self.reason or self.status)}[/red]"
+            return f"[red]{plain(self.reason or self.status)}[/red]"
         done = {
             "merge": f"published [cyan]{self.ref}[/cyan]",
             "replace": f"[yellow]replaced an abandoned one[/yellow] by [cyan]{self.ref}[/cyan]",
@@ -191,9 +189,7 @@ class RunView:
         return table
 
     def _print(self, lead: str, event: Mapping[str, Any]) -> None:
-        from rich.markup import escape
-
-        self._console.print(lead + escape(str(event["line"])))
+        self._console.print(lead + plain(event["line"]))
 
 
 def view_for(*, as_json: bool) -> View:
