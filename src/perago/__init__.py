@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from perago.definition import task
     from perago.errors import (
         GuardrailViolation,
         PeragoError,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         require_file,
         require_glob,
     )
-    from perago.task import task
 
 __version__ = "0.7.0"
 
@@ -103,7 +103,7 @@ _MODULES = {
         "require_file",
         "require_glob",
     ),
-    "perago.task": ("task",),
+    "perago.definition": ("task",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from perago.definition import Role, TaskDefinition
 from perago.errors import (
     AlreadyExistsError,
     BrokerUnavailableError,
@@ -72,7 +73,6 @@ from perago.protocol.values import (
 )
 from perago.publishing import POLL_SECONDS, RESTART, Publisher, Target
 from perago.spec import Guard
-from perago.task import Role, TaskDefinition
 from perago.track import Track
 from perago.workspace.scan import Baseline, baseline, scan, survey
 

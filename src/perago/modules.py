@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
+from perago.definition import ATTRIBUTE, TaskDefinition
 from perago.errors import PeragoError, TaskDefinitionError, UsageError
-from perago.task import ATTRIBUTE, TaskDefinition
 
 
 def load_tasks(modules: Iterable[str]) -> dict[str, TaskDefinition]:

@@ -12,6 +12,7 @@ from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
 from perago.clock import SystemClock
+from perago.definition import TaskDefinition
 from perago.errors import UsageError
 from perago.lifecycle import Shells, run_attempt
 from perago.modules import load_tasks
@@ -25,7 +26,6 @@ from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.settings import Settings, load_settings
 from perago.stores.embedded import EmbeddedStore
-from perago.task import TaskDefinition
 from perago.workspace.rooms import AttemptRooms
 
 

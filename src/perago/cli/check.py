@@ -9,8 +9,8 @@ import typer
 from perago.cli.screen import AsJson, emit, fields, note, say, table
 
 if TYPE_CHECKING:
+    from perago.definition import TaskDefinition
     from perago.settings import Settings
-    from perago.task import TaskDefinition
 
 Modules = Annotated[
     list[str],

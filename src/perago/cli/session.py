@@ -11,9 +11,9 @@ from perago.brokers.local import Runner, RunRecord
 from perago.cli.screen import say
 from perago.cli.view import View, view_for
 from perago.cli.workflow_source import WorkflowSource
+from perago.definition import TaskDefinition
 from perago.modules import load_tasks
 from perago.settings import Settings
-from perago.task import TaskDefinition
 from perago.tidy import drop_orphans, sweep_rooms
 from perago.wiring import Home, local_pool, local_runner
 

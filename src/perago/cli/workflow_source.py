@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perago.brokers.conductor.builder import definition_of_builder
+from perago.definition import TaskDefinition
 from perago.errors import UsageError, WorkflowDefinitionError
 from perago.modules import load_attribute, load_tasks
-from perago.task import TaskDefinition
 
 
 @dataclass(frozen=True, slots=True)

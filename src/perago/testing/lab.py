@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from perago.clock import SystemClock
+from perago.definition import TaskDefinition, definition_of
 from perago.errors import UsageError
 from perago.lifecycle import Shells, run_attempt
 from perago.observe.events import AttemptJournal, EventLog
@@ -19,7 +20,6 @@ from perago.ports import Clock
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput
 from perago.stores.embedded import EmbeddedStore
-from perago.task import TaskDefinition, definition_of
 from perago.testing.broker import ScriptedBroker
 from perago.testing.faults import Crashed, Fault, Scene
 from perago.testing.switch import Switch

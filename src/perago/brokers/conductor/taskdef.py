@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from perago.task import TaskDefinition
+from perago.definition import TaskDefinition
 
 WORKSPACE_SCHEMA: dict[str, Any] = {
     "type": "object",
