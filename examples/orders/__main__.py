@@ -38,7 +38,7 @@ def main() -> int:
         command += ["-i", "broken=true"]
     code = _perago(*command, PERAGO_KILL_AT="daily_revenue:0:after publish")
     if code:
-        console.print("\nNothing of the broken batch became visible after the refusal:")
+        console.print("\nThe raw day has landed; nothing that was made of it became visible:")
         _perago("log", REPOSITORY, "-n", "6")
         return 0 if arguments.broken else code
     console.print()
@@ -66,12 +66,12 @@ def _perago(*arguments: str, **environment: str) -> int:
 
 
 def _next_batch() -> int:
-    """Count the days that are already there."""
+    """Count the days that are already clean; a broken one is loaded again."""
     home = home_here()
     try:
         if REPOSITORY not in home.store.repositories():
             return 1
-        listing = home.store.listing(REPOSITORY, "main", "bronze/")
+        listing = home.store.listing(REPOSITORY, "main", "silver/")
         return sum(1 for info in listing if info.key.endswith("/orders.csv")) + 1
     except PeragoError as error:
         sys.exit(f"error: {error}")

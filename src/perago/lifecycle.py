@@ -20,7 +20,7 @@ Whatever fails goes through one classifier; whatever was made is undone in one p
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ from perago.ports import (
 from perago.protocol import audit, lineage, names
 from perago.protocol.diff import diff
 from perago.protocol.fence import assert_current_attempt_snapshot
-from perago.protocol.guard import FileGuard
+from perago.protocol.guard import FileGuard, Tree
 from perago.protocol.job import assert_full_commit_id, split_input
 from perago.protocol.outcome import Outcome, classify
 from perago.protocol.paths import Selection, plan_download
@@ -216,16 +216,16 @@ class Execution:
         with self._track.phase(phase):
             tree = survey(room.workspace, job.select)
             for guard in guards:
-                if isinstance(guard, FileGuard):
-                    name, problem = str(guard), guard.violation(tree)
-                else:
-                    name, problem = _ask(guard, room)
-                self._track.event("guard", phase=phase, guard=name, violation=problem)
+                name, problem = _ask(guard, tree, room)
+                found = problem.message if problem else None
+                self._track.event("guard", phase=phase, guard=name, violation=found)
                 if problem is None:
                     continue
                 if phase is Phase.PRE:
-                    raise PreGuardrailViolation(f"{name}: {problem}", remedy="correct the input")
-                raise PostGuardrailViolation(f"{name}: {problem}", remedy="correct the task")
+                    remedy = problem.remedy or "correct the input"
+                    raise PreGuardrailViolation(f"{name}: {found}", remedy=remedy)
+                remedy = problem.remedy or "correct the task"
+                raise PostGuardrailViolation(f"{name}: {found}", remedy=remedy)
 
     def _body(self, room: Room | None, params: BaseModel) -> object:
         with self._track.phase(Phase.BODY):
@@ -419,13 +419,16 @@ class Execution:
         return self._claim.input.get("workspace")
 
 
-def _ask(guard: Callable[..., None], room: Room) -> tuple[str, str | None]:
-    """Run an author's guard; anything but a violation is a bug of the guard (T3)."""
+def _ask(guard: Guard, tree: Tree, room: Room) -> tuple[str, GuardrailViolation | None]:
+    """Run one guard; anything an author's guard raises but a violation is its bug (T3)."""
+    if isinstance(guard, FileGuard):
+        text = guard.violation(tree)
+        return str(guard), GuardrailViolation(text) if text else None
     name = getattr(guard, "__name__", type(guard).__name__)
     try:
         guard(room.workspace)
     except GuardrailViolation as violation:
-        return name, str(violation) or "violated"
+        return name, GuardrailViolation(violation.message or "violated", remedy=violation.remedy)
     return name, None
 
 

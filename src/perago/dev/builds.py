@@ -10,7 +10,7 @@ from pathlib import Path
 from perago.dev.cache import Cache, sha256
 from perago.dev.commands import Command
 from perago.dev.errors import BuildFailedError, WrongContentError
-from perago.dev.narration import Narrator, Step
+from perago.dev.narration import Narrator
 from perago.dev.recipes import GoRecipe, JarRecipe, Recipe
 from perago.dev.tools import Tools
 
@@ -54,16 +54,15 @@ class Workshop:
 
     def _fetch(self, recipe: JarRecipe, directory: Path) -> None:
         file = directory / recipe.programs[0]
-        title = f"fetching {recipe.name} {recipe.version}"
-        with self.narrator.step(title, recipe.size) as step:
-            try:
-                self._by_maven_artifact(recipe, file, step)
-            except BuildFailedError:
-                # Where only a mirror is reachable, it is Maven's own settings that know it.
-                maven = shutil.which("mvn", path=self.tools.environ.get("PATH"))
-                if not maven:
-                    raise
-                self._by_maven(maven, recipe, file, step)
+        try:
+            self._run(recipe, file, [*self.tools.maven_artifact(), recipe.coordinate, str(file)])
+        except BuildFailedError:
+            # Where only a mirror is reachable, it is Maven's own settings that know it.
+            maven = shutil.which("mvn", path=self.tools.environ.get("PATH"))
+            if not maven:
+                raise
+            self._run(recipe, file, _maven_words(maven, recipe, directory))
+            next(directory.glob("*-boot.jar")).rename(file)
         found = sha256(file)
         if found != recipe.sha256:
             raise WrongContentError(
@@ -72,22 +71,22 @@ class Workshop:
                 remedy="check the proxy or mirror it came through and try again",
             )
 
-    def _by_maven_artifact(self, recipe: JarRecipe, file: Path, step: Step) -> None:
-        words = [*self.tools.maven_artifact(), recipe.coordinate, str(file)]
+    def _run(self, recipe: JarRecipe, file: Path, words: list[str]) -> None:
         command = Command(words, file.parent, self.tools.environ)
-        command.run(self.cache.log(recipe.key), step, lambda: _size(file))
+        title = f"fetching {recipe.name} {recipe.version}"
+        with self.narrator.step(title, recipe.size) as step:
+            command.run(self.cache.log(recipe.key), step, lambda: _size(file))
 
-    def _by_maven(self, maven: str, recipe: JarRecipe, file: Path, step: Step) -> None:
-        group, artifact, extension, classifier, version = recipe.coordinate.split(":")
-        words = [
-            maven,
-            "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
-            "--batch-mode",
-            f"-Dartifact={group}:{artifact}:{version}:{extension}:{classifier}",
-            f"-DoutputDirectory={file.parent}",
-        ]
-        Command(words, file.parent, self.tools.environ).run(self.cache.log(recipe.key), step)
-        (file.parent / f"{artifact}-{version}-{classifier}.{extension}").rename(file)
+
+def _maven_words(maven: str, recipe: JarRecipe, directory: Path) -> list[str]:
+    group, artifact, extension, classifier, version = recipe.coordinate.split(":")
+    return [
+        maven,
+        "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
+        "--batch-mode",
+        f"-Dartifact={group}:{artifact}:{version}:{extension}:{classifier}",
+        f"-DoutputDirectory={directory}",
+    ]
 
 
 def _size(file: Path) -> int:

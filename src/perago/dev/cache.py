@@ -59,9 +59,7 @@ class Cache:
         """Name the directory of a recipe, made or not."""
         return self.root / recipe.key
 
-    def provide(
-        self, recipe: Recipe, make: Callable[[Path], None], narrator: Narrator
-    ) -> Path:
+    def provide(self, recipe: Recipe, make: Callable[[Path], None], narrator: Narrator) -> Path:
         """Give the directory of a recipe: the one that is there if it is right, or a new one.
 
         Of several processes that ask at once, one makes it and the others wait.

@@ -33,6 +33,12 @@ class Sources:
         wanted = PROGRAMS[name]
         return self._named(wanted) or self._on_path(wanted) or self._made(wanted)
 
+    def version(self, name: str) -> str:
+        """Say which version ``program`` gives; one named by a variable is not asked."""
+        wanted = PROGRAMS[name]
+        given = self._environ.get(wanted.variable, "").strip()
+        return f"as {wanted.variable} says" if given else wanted.recipe.version
+
     def java(self) -> Path:
         """Give a Java that can run Conductor."""
         return self.tools.java()
