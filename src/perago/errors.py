@@ -13,9 +13,9 @@ class PeragoError(Exception):
 
     terminal: ClassVar[bool] = False
 
-    def __init__(self, message: str = "", *, remedy: str = "") -> None:
+    def __init__(self, message: object = "", *, remedy: str = "") -> None:
         super().__init__(message)
-        self.message = message
+        self.message = str(message)
         self.remedy = remedy
 
     def __str__(self) -> str:

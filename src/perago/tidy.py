@@ -12,8 +12,13 @@ from perago.workspace.sweeper import Swept, sweep
 
 def sweep_rooms(home: Home, ttl_seconds: float, *, dry_run: bool = False) -> list[Swept]:
     """Remove attempt directories whose owner is gone, or that no attempt in progress has."""
-    busy = executions_in_progress(home)
-    return sweep(home.rooms, ttl_seconds, SystemClock(), in_progress=busy, dry_run=dry_run)
+    return sweep(
+        home.rooms,
+        ttl_seconds,
+        SystemClock(),
+        in_progress=lambda: executions_in_progress(home),
+        dry_run=dry_run,
+    )
 
 
 def orphaned_branches(home: Home) -> list[tuple[str, str]]:

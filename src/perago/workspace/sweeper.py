@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,18 +29,21 @@ def sweep(
     ttl_seconds: float,
     clock: Clock,
     *,
-    in_progress: Collection[str] | None = None,
+    in_progress: Callable[[], Collection[str]] | None = None,
     dry_run: bool = False,
 ) -> list[Swept]:
     """Judge every attempt directory below a root; keep what a living owner holds.
 
-    ``in_progress`` are the execution ids the broker knows as such, where it can be asked.
+    ``in_progress`` asks the broker for execution ids, where it can be asked. That happens after
+    the directories were listed: what is listed was claimed before.
     """
     swept: list[Swept] = []
-    for path in _rooms(root):
+    paths = list(_rooms(root))
+    busy = in_progress() if in_progress is not None else None
+    for path in paths:
         found = _look(path, clock)
-        if in_progress is not None:
-            found = replace(found, in_progress=any(map(path.name.endswith, in_progress)))
+        if busy is not None:
+            found = replace(found, in_progress=any(map(path.name.endswith, busy)))
         verdict = judge(found, ttl_seconds)
         removed, why = verdict.remove, verdict.why
         if removed and not dry_run:

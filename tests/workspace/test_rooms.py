@@ -1,0 +1,210 @@
+"""Attempt directories: steps 2 and 14 of section 4, V6, V7."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from perago.errors import WorkspaceError
+from perago.ports import Clock, Room
+from perago.protocol.guard import ForbidGlob
+from perago.protocol.paths import MARKER, Selection
+from perago.protocol.values import Attempt
+from perago.workspace.owner import token_of
+from perago.workspace.rooms import AttemptRooms, remove_tree
+from perago.workspace.scan import survey
+
+ATTEMPT = Attempt("workflow-1", "task-1", 2, "clean_ref", "clean", seq=3)
+
+
+class Ticking:
+    """A clock that moves one second each time somebody looks."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def now(self) -> float:
+        return 1_700_000_000.5
+
+    def monotonic(self) -> float:
+        self.seconds += 1
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def rooms(root: Path, clock: Clock | None = None) -> AttemptRooms:
+    return AttemptRooms(root, "worker0001", clock or Ticking())
+
+
+def fill(room: Room, count: int = 3) -> None:
+    for number in range(count):
+        (room.workspace / f"d{number}").mkdir()
+        (room.workspace / f"d{number}" / "a").write_bytes(b"x")
+
+
+def test_step_2_the_name_holds_task_and_execution(tmp_path: Path) -> None:
+    room = rooms(tmp_path / "deep" / "root").enter(ATTEMPT, "execution-1")
+    assert room.path == tmp_path / "deep" / "root" / "task-1-execution-1"
+    assert room.workspace.parent == room.path
+    assert list(room.workspace.iterdir()) == []
+
+
+def test_step_2_the_marker_says_who_owns_it_and_which_attempt(tmp_path: Path) -> None:
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    assert json.loads((room.path / MARKER).read_text()) == {
+        "workflow_instance_id": "workflow-1",
+        "task_id": "task-1",
+        "execution_id": "execution-1",
+        "retry_count": 2,
+        "task_def_name": "clean",
+        "owner_worker_id": "worker0001",
+        "owner_pid": os.getpid(),
+        "owner_token": token_of(os.getpid()),
+        "started_at": 1_700_000_000.5,
+    }
+
+
+def test_step_2_the_marker_stands_beside_the_workspace_not_in_it(tmp_path: Path) -> None:
+    """So no guard sees it and no body deletes it."""
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    assert sorted(path.name for path in room.path.iterdir()) == [MARKER, "workspace"]
+    tree = survey(room.workspace, Selection())
+    assert ForbidGlob("**").violation(tree) is None
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077], ids=oct)
+def test_the_directory_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        room = rooms(tmp_path / "root").enter(ATTEMPT, "execution-1")
+    finally:
+        os.umask(before)
+    for path in (room.path.parent, room.path, room.workspace):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_two_executions_of_one_attempt_have_two_rooms(tmp_path: Path) -> None:
+    one, two = (rooms(tmp_path).enter(ATTEMPT, f"execution-{n}") for n in (1, 2))
+    assert one.path != two.path
+
+
+def test_a_room_that_exists_is_never_entered_again_nor_removed(tmp_path: Path) -> None:
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    fill(room)
+    with pytest.raises(WorkspaceError, match="cannot be made: File exists"):
+        rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    assert (room.workspace / "d0" / "a").read_bytes() == b"x"
+
+
+def test_a_root_that_cannot_be_used_is_named_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkspaceError) as caught:
+        rooms(tmp_path / "file" / "root").enter(ATTEMPT, "execution-1")
+    assert str(tmp_path / "file" / "root") in str(caught.value)
+    assert "PERAGO_WORKSPACE_ROOT" in caught.value.remedy
+
+
+def test_v7_half_a_room_is_not_left_behind(tmp_path: Path) -> None:
+    """The disk is full when the marker is due; nobody would know whose the directory is."""
+
+    class Broken(Ticking):
+        def now(self) -> float:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(WorkspaceError, match="No space left on device"):
+        rooms(tmp_path / "root", Broken()).enter(ATTEMPT, "execution-1")
+    assert list((tmp_path / "root").iterdir()) == []
+
+
+# --- step 14 -----------------------------------------------------------------------------------
+
+
+def test_step_14_leaving_removes_everything(tmp_path: Path) -> None:
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    fill(room)
+    rooms(tmp_path).leave(room, 30)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "already", ["workspace", "everything", "marker"], ids=lambda what: f"{what} is gone"
+)
+def test_step_14_what_is_already_gone_is_fine(tmp_path: Path, already: str) -> None:
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    if already == "marker":
+        (room.path / MARKER).unlink()
+    else:
+        remove_tree(room.path if already == "everything" else room.workspace, lambda: False)
+    rooms(tmp_path).leave(room, 30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_step_14_a_removal_that_takes_too_long_is_cut_off_and_keeps_its_marker(
+    tmp_path: Path,
+) -> None:
+    """The marker goes last: what is left is still known as somebody's."""
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    fill(room, 50)
+    with pytest.raises(WorkspaceError, match="time is up"):
+        rooms(tmp_path).leave(room, 10)
+    assert (room.path / MARKER).exists()
+    rooms(tmp_path).leave(room, 10_000)
+    assert not room.path.exists()
+
+
+def test_step_14_one_directory_of_many_files_is_cut_off_too(tmp_path: Path) -> None:
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    for number in range(100):
+        (room.workspace / str(number)).touch()
+    with pytest.raises(WorkspaceError, match="time is up"):
+        rooms(tmp_path).leave(room, 10)
+    assert len(list(room.workspace.iterdir())) > 50
+
+
+def test_v6_links_are_removed_and_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_bytes(b"x")
+    room = rooms(tmp_path / "root").enter(ATTEMPT, "execution-1")
+    (room.workspace / "directory").symlink_to(outside)
+    (room.workspace / "file").symlink_to(outside / "kept")
+    (room.workspace / "loop").symlink_to(".")
+    (room.workspace / "hard").hardlink_to(outside / "kept")
+    os.mkfifo(room.workspace / "fifo")
+    rooms(tmp_path / "root").leave(room, 1000)
+    assert not room.path.exists()
+    assert (outside / "kept").read_bytes() == b"x"
+
+
+def test_v7_names_modes_and_depth_do_not_keep_a_directory_alive(tmp_path: Path) -> None:
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    Path(os.fsdecode(os.fsencode(room.workspace) + b"/bad\xff\n")).touch()
+    locked = room.workspace / "locked"
+    (locked / "inner").mkdir(parents=True)
+    (locked / "inner" / "a").touch()
+    (locked / "inner").chmod(0)
+    locked.chmod(0)
+    rooms(tmp_path).leave(room, 1000)
+    assert not room.path.exists()
+
+
+def test_v7_a_tree_deeper_than_any_path_may_be_is_removed(tmp_path: Path) -> None:
+    """500 levels of 40 characters: no single path reaches the bottom."""
+    room = rooms(tmp_path).enter(ATTEMPT, "execution-1")
+    fd = os.open(room.workspace, os.O_RDONLY)
+    try:
+        for _ in range(500):
+            os.mkdir("n" * 40, dir_fd=fd)
+            fd, parent = os.open("n" * 40, os.O_RDONLY, dir_fd=fd), fd
+            os.close(parent)
+        os.close(os.open("a", os.O_WRONLY | os.O_CREAT, dir_fd=fd))
+    finally:
+        os.close(fd)
+    rooms(tmp_path).leave(room, 100_000)
+    assert not room.path.exists()
