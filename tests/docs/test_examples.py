@@ -1,0 +1,127 @@
+"""What the pages show works: modules pass ``perago check``, tests pass, workflows can run."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from perago.brokers.local.workflow import parse_workflow
+from tests.docs.conftest import Run
+from tests.docs.pages import ROOT, blocks, every_page, modules, text_of, write
+
+PYTEST = ("pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "README.zh-CN.md",
+        "docs/index.md",
+        "docs/howto/write-a-task.md",
+        "docs/howto/guard-a-workspace.md",
+        "docs/howto/write-a-workflow.md",
+        "docs/howto/choose-a-fence.md",
+        "docs/howto/test-a-task.md",
+    ],
+)
+def test_task_modules_pass_the_check(page: str, tmp_path: Path, run: Run) -> None:
+    files = _readme(page) if page.startswith("README") else modules(page)
+    write(files, tmp_path)
+    with_tasks = [name.removesuffix(".py") for name, text in files.items() if "@task(" in text]
+    assert with_tasks
+    run("perago", "check", *with_tasks)
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "docs/howto/test-a-task.md"])
+def test_tests_of_a_page_pass(page: str, tmp_path: Path, run: Run) -> None:
+    files = _readme(page) if page.startswith("README") else modules(page)
+    write(files, tmp_path)
+    assert re.search(r"^[1-9]\d* passed", run(*PYTEST), re.MULTILINE)
+
+
+def test_both_readmes_show_the_same_code() -> None:
+    english, chinese = blocks("README.md", "python"), blocks("README.zh-CN.md", "python")
+    said = re.compile(r'""".*"""|#.*')
+    assert [said.sub("", text) for text in english] == [said.sub("", text) for text in chinese]
+    assert blocks("README.md", "sh") == blocks("README.zh-CN.md", "sh")
+
+
+def test_the_tutorial_can_be_followed(tmp_path: Path, run: Run) -> None:
+    declaration, body, test = blocks("docs/tutorial.md", "python")
+    run("perago", "init", "--json")
+    first = run("perago", "run", "workflow.json", "tasks", "--from", "data")
+    assert "count  published" in first
+    assert "looked only" in first
+    assert "nothing to publish" in run("perago", "run", "workflow.json", "tasks")
+
+    tasks = tmp_path / "tasks.py"
+    _edit(tasks, r"from perago import ", "from perago import RetryPolicy, TaskControls, ")
+    _edit(tasks, r'@task\(\n    name="count_words".*?\n\)\n', declaration)
+    broken = run("perago", "run", "workflow.json", "tasks", fails=True)
+    assert "PostGuardrailViolation: require_file('longest.csv')" in broken
+    resume = re.search(r"perago run --resume (\S+)", broken)
+    assert resume
+
+    _edit(tasks, r"def count_words.*?\n(?=\n\n)", body)
+    mended = run("perago", "run", "--resume", resume[1][:8])
+    assert "count retry 2  published" in mended
+
+    (tmp_path / "data" / "harbour.txt").write_text("The lamps go out at dawn.\n")
+    again = ("perago", "run", "workflow.json", "tasks", "--from", "data")
+    killed = run(*again, PERAGO_KILL_AT="count:0:after publish")
+    assert "killed by SIGKILL" in killed
+    assert "count retry 1  replaced an abandoned one by" in killed
+    assert "an abandoned publication" in run("perago", "log", "-n", "2")
+
+    (tmp_path / "test_longest.py").write_text(test)
+    assert "4 passed" in run(*PYTEST)
+    assert "looked only" in run("perago", "run", "tasks:top_words", "--params", '{"top": 2}')
+
+
+def test_the_tutorial_only_adds_to_the_template() -> None:
+    template = (ROOT / "src/perago/template/tasks.py").read_text()
+    _, body, _ = blocks("docs/tutorial.md", "python")
+    kept = [line for line in body.splitlines() if "longest" not in line]
+    assert "\n".join(kept) in template
+
+
+def test_workflows_can_run() -> None:
+    shown = blocks("docs/howto/write-a-workflow.md", "json")
+    kinds = set()
+    for text in shown:
+        definition = json.loads(text)
+        workflow = parse_workflow(definition, {"load", "look", "report"})
+        kinds.update(re.findall(r'"type": "(\w+)"', text))
+        assert workflow.name == definition["name"]
+    assert kinds == {"SIMPLE", "FORK_JOIN", "JOIN", "SWITCH"}
+
+
+def test_the_store_can_be_used_from_python(tmp_path: Path) -> None:
+    write(modules("docs/reference/store.md") | modules("docs/howto/look-at-history.md"), tmp_path)
+    seed = runpy.run_path(str(tmp_path / "seed.py"))["seed"]
+    sizes = runpy.run_path(str(tmp_path / "look.py"))["sizes"]
+    ref = seed(tmp_path / "home")
+    assert sizes(tmp_path / "home", "orders", ref) == {"orders/raw.csv": 6}
+
+
+@pytest.mark.parametrize("page", [page for page in every_page() if "/" not in page])
+def test_links_of_pages_that_sphinx_does_not_see_resolve(page: str) -> None:
+    targets = re.findall(r"\]\((?!\w+://)([^)#]+)", text_of(page))
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def _readme(page: str) -> dict[str, str]:
+    task, test = blocks(page, "python")
+    return {"tasks.py": task, "test_tasks.py": test}
+
+
+def _edit(file: Path, pattern: str, text: str) -> None:
+    """Do to the project what the tutorial tells the reader to do."""
+    edited, count = re.subn(pattern, lambda _: text, file.read_text(), count=1, flags=re.DOTALL)
+    assert count, f"{file.name} has no {pattern}"
+    file.write_text(edited)
