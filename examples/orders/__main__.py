@@ -37,10 +37,11 @@ def main() -> int:
     if arguments.broken:
         command += ["-i", "broken=true"]
     code = _perago(*command, PERAGO_KILL_AT="daily_revenue:0:after publish")
-    if code:
+    if code and arguments.broken:
         console.print("\nThe raw day has landed; nothing that was made of it became visible:")
-        _perago("log", REPOSITORY, "-n", "6")
-        return 0 if arguments.broken else code
+        return _perago("log", REPOSITORY, "-n", "6")
+    if code:
+        return code
     console.print()
     _perago("log", REPOSITORY, "-n", "8")
     _plot()

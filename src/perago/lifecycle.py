@@ -144,7 +144,10 @@ class Execution:
                 outcome = classify(
                     self._track.current, error, reason_limit=self._shells.reason_limit
                 )
-                self._track.event("traceback", text="".join(traceback.format_exception(error)))
+                if not isinstance(error, PeragoError) or error.__cause__ is not None:
+                    # Our own errors say all there is to say; others have a place in the code.
+                    text = "".join(traceback.format_exception(error))
+                    self._track.event("traceback", text=text)
             self._track.event(
                 "decided", status=outcome.status, reason=outcome.reason, output=outcome.output
             )

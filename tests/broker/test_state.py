@@ -88,7 +88,7 @@ def test_a_run_is_found_by_the_beginning_of_its_id(state: State) -> None:
     state.add_run(run_record("run-2"))
     state.add_run(run_record("other"))
     assert state.run("oth").id == "other"
-    for wrong, message in (("run-", "is ambiguous"), ("x", "no run 'x'"), ("", "ambiguous")):
+    for wrong, message in (("run-", "several runs"), ("x", "no run 'x'"), ("", "several runs")):
         with pytest.raises(UsageError, match=message):
             state.run(wrong)
 

@@ -72,7 +72,7 @@ def _row(task: TaskDefinition) -> dict[str, Any]:
 def _configuration(settings: Settings) -> dict[str, str | None]:
     return {
         "home": str(settings.home),
-        "workspace root": str(settings.workspace_root),
+        "attempt directories": str(settings.local_rooms),
         "lakeFS": settings.lakefs.endpoint if settings.lakefs else None,
         "Conductor": settings.conductor.url if settings.conductor else None,
         "execution mode": settings.execution_mode,

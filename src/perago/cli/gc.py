@@ -48,7 +48,7 @@ def gc(
         )
         return
     verb = "deleted" if delete else "would delete"
-    say(f"{verb} {len(gone)} attempt directories, {len(branches)} staging branches")
+    say(f"{verb} attempt directories: {len(gone)}, staging branches: {len(branches)}")
     say(
         f"{verb} {freed.commits} unreachable commits and {freed.objects} objects, "
         f"{size(freed.bytes_freed)}"

@@ -119,7 +119,7 @@ def _show_story(told: ExecutionStory) -> None:
             "task": attempt.task_id,
             "execution": told.execution_id,
             "started": when(told.started_at),
-            "input": f"{workspace.get('repository', '-')}/{workspace.get('branch', '-')}"
+            "reads": f"{workspace.get('repository', '-')}/{workspace.get('branch', '-')}"
             f" at {short(str(workspace.get('ref', '')))}",
         }
     )
@@ -145,7 +145,7 @@ def _show_phases(told: ExecutionStory) -> None:
     longest = max((phase.seconds or 0 for phase in told.phases), default=0) or 1
     for phase in told.phases:
         if phase.seconds is None:
-            say(f"  {phase.name:<22} [red]did not end[/red]")
+            say(f"  {phase.name:<22} [red]{'failed here' if told.outcome else 'died here'}[/red]")
             continue
         bar = "━" * max(1, round(_BAR * phase.seconds / longest))
         say(f"  {phase.name:<22} {phase.seconds * 1000:>9.1f} ms  [cyan]{bar}[/cyan]")

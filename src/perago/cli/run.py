@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,16 +55,17 @@ def run(
 ) -> None:
     """Run a workflow as transactions on the embedded store.
 
-    Kill it whenever you like: --resume goes on from the last completed step, and nothing
-    half-done is ever visible.
+    Kill it whenever you like: nothing half-done is ever visible, and --resume goes on.
     """
     from perago.cli.seed import read_input, workspace_for
     from perago.cli.session import Session
     from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
+    from perago.process.killing import KillAt
     from perago.wiring import home_of, settings_here
 
     settings = settings_here()
+    KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
     mode = execution_mode or settings.execution_mode
     if mode not in {"process", "thread"}:
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
@@ -78,6 +80,11 @@ def run(
     else:
         found = load_source(target, modules or [])
         given = read_input(values or [], input_file, params)
+        if found.single_task and (extra := sorted(given.keys() - {"params", "workspace"})):
+            raise UsageError(
+                f"a single task has no input {extra[0]!r}",
+                remedy="give its params as --params JSON",
+            )
         if "workspace" not in given and found.needs_workspace:
             given["workspace"] = workspace_for(session.home, found, repository, branch, source)
         ended = session.start(found, given)

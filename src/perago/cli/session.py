@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from perago.brokers.local import Runner, RunRecord
+from perago.brokers.local import Runner, RunRecord, RunStatus
 from perago.cli.screen import say
 from perago.cli.view import View, view_for
 from perago.cli.workflow_source import WorkflowSource
@@ -43,7 +43,8 @@ class Session:
         remembered = self.home.state.run(run_id)
         tasks = load_tasks(remembered.modules)
         with self._runner(remembered.modules, tasks) as (runner, view):
-            self._announce(remembered, " goes on")
+            over = remembered.status is RunStatus.COMPLETED
+            self._announce(remembered, " was already completed" if over else " goes on")
             with view:
                 return runner.resume(remembered.id)
 
@@ -53,7 +54,7 @@ class Session:
     ) -> Iterator[tuple[Runner, View]]:
         """Own the executors; what dead attempts left is removed when they are gone."""
         pool = local_pool(self.settings, modules, self.jobs, self.mode)
-        view = view_for(as_json=self.as_json)
+        view = view_for(as_json=self.as_json, live=self.mode == "process")
         try:
             yield local_runner(self.home, pool, tasks, view), view
         finally:

@@ -119,13 +119,14 @@ class QuietView:
 class RunView:
     """Follows the attempts of one run."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, live: bool) -> None:
         self._console = console
+        self._wants_live = live
         self._steps: dict[str, Step] = {}
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
+        if self._wants_live and self._console.is_terminal:
             from rich.live import Live
 
             self._live = Live(
@@ -154,7 +155,9 @@ class RunView:
             self._print(f"[dim]{event.get('reference_task_name', 'executor')} |[/dim] ", event)
         elif name == "alert":
             self._console.print(f"[yellow]alert[/yellow] {event['subject']}: {event['reason']}")
-        elif task_id in self._steps:
+        elif task_id:
+            if task_id not in self._steps:  # scheduled before this command began
+                self._schedule(name, task_id, event)
             self._follow(name, self._steps[task_id], event)
 
     def _schedule(self, name: str, task_id: str, event: Mapping[str, Any]) -> None:
@@ -192,11 +195,12 @@ class RunView:
         self._console.print(lead + plain(event["line"]))
 
 
-def view_for(*, as_json: bool) -> View:
-    """Choose by who is looking."""
+def view_for(*, as_json: bool, live: bool) -> View:
+    """Choose by who is looking; a debugger's prompt must not be painted over."""
     if as_json:
         return QuietView()
     from rich.console import Console
 
     wide = None if sys.stdout.isatty() else 200
-    return RunView(Console(highlight=False, width=wide, soft_wrap=wide is not None))
+    console = Console(highlight=False, width=wide, soft_wrap=wide is not None)
+    return RunView(console, live=live)

@@ -42,8 +42,10 @@ class ExecutionStory:
     def state(self) -> str:
         """Say how it ended; an execution without an end died on the way."""
         if self.outcome is None:
-            last = self.phases[-1].name if self.phases else "the start"
-            return f"died in {last}"
+            if not self.phases:
+                return "died at the start"
+            last = self.phases[-1]
+            return f"died {'in' if last.seconds is None else 'after'} {last.name}"
         return str(self.outcome["status"]) + (" (not accepted)" if self.lost_completion else "")
 
     def as_json(self) -> dict[str, object]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from perago.errors import RuntimeConfigError
 from perago.ports import Journal
+from perago.protocol.points import POINTS
 from perago.protocol.values import Claim
 
 VARIABLE = "PERAGO_KILL_AT"
@@ -34,9 +35,10 @@ class KillAt:
             return None
         step, _, rest = text.partition(":")
         retry, _, point = rest.partition(":")
-        if not step or not retry.isdecimal() or not point:
+        if not step or not retry.isdecimal() or point not in POINTS:
             raise RuntimeConfigError(
-                f"{VARIABLE} is {text!r}", remedy="write <step>:<retry>:<point>, or unset it"
+                f"{VARIABLE} is {text!r}",
+                remedy=f"write <step>:<retry>:<point>, a point being one of {', '.join(POINTS)}",
             )
         return cls(step, int(retry), point)
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from perago import WorkspaceSpec, require_file, require_glob, task
+from perago import RetryPolicy, TaskControls, WorkspaceSpec, require_file, require_glob, task
+
+QUICK = TaskControls(retry=RetryPolicy(count=1, delay_seconds=2))
 
 
 class CountParams(BaseModel):
@@ -41,6 +43,7 @@ class Top(BaseModel):
     name="count_words",
     owner_email="you@example.com",
     workspace=WorkspaceSpec(pre=[require_glob("*.txt")], post=[require_file("counts.csv")]),
+    controls=QUICK,
 )
 def count_words(workspace: Path, params: CountParams) -> Counted:
     """Count the words of every text into one table."""
@@ -61,6 +64,7 @@ def count_words(workspace: Path, params: CountParams) -> Counted:
     name="top_words",
     owner_email="you@example.com",
     workspace=WorkspaceSpec(pre=[require_file("counts.csv")], read_only=True),
+    controls=QUICK,
 )
 def top_words(workspace: Path, params: TopParams) -> Top:
     """Tell the most frequent words; a read-only task publishes nothing."""

@@ -9,11 +9,11 @@ Nothing here is a stand-in: the store is the embedded store and the attempt is t
 
 from __future__ import annotations
 
+from perago.protocol.points import POINTS
 from perago.testing.broker import ScriptedBroker
 from perago.testing.clock import ManualClock
 from perago.testing.faults import FailAt, Fault, LoseAnswer, MoveHeadAt, StaleAt
 from perago.testing.lab import Lab, Run
-from perago.testing.points import POINTS
 
 __all__ = [
     "POINTS",

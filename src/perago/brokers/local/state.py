@@ -68,10 +68,10 @@ class State:
         )
         if len(found) != 1 or not run_id:
             raise UsageError(
-                f"no run {run_id!r} in {self.path}"
+                f"there is no run {run_id!r}"
                 if not found
-                else f"run {run_id!r} is ambiguous in {self.path}",
-                remedy="give the full id of a run that is listed there",
+                else f"several runs begin with {run_id!r}",
+                remedy="'perago runs' lists them",
             )
         return schema.run_of(found[0])
 
