@@ -60,7 +60,6 @@ def test_the_tutorial_can_be_followed(tmp_path: Path, run: Run) -> None:
     assert "nothing to publish" in run("perago", "run", "workflow.json", "tasks")
 
     tasks = tmp_path / "tasks.py"
-    _edit(tasks, r"from perago import ", "from perago import RetryPolicy, TaskControls, ")
     _edit(tasks, r'@task\(\n    name="count_words".*?\n\)\n', declaration)
     broken = run("perago", "run", "workflow.json", "tasks", fails=True)
     assert "PostGuardrailViolation: require_file('longest.csv')" in broken
