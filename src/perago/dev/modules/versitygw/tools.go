@@ -1,6 +1,0 @@
-//go:build tools
-
-// Package tools names the commands whose dependencies go.sum records.
-package tools
-
-import _ "github.com/versity/versitygw/cmd/versitygw"
