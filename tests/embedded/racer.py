@@ -15,7 +15,8 @@ from perago.errors import LostRaceError
 from perago.ports import Publication, Put, Store
 from perago.protocol.publication import Merge, Situation, decide
 from perago.protocol.values import Attempt, Staging
-from perago.stores.embedded import EmbeddedStore, copying
+from perago.stores.embedded import EmbeddedStore
+from perago.transfer import copying
 
 
 def race(store: Store, workflow: str, number: int, source: Path) -> bool:

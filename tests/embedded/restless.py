@@ -15,7 +15,8 @@ from pathlib import Path
 from perago.ports import Publication, Put
 from perago.protocol.publication import Merge, Replace
 from perago.protocol.values import Staging
-from perago.stores.embedded import EmbeddedStore, copying
+from perago.stores.embedded import EmbeddedStore
+from perago.transfer import copying
 
 FILES = 6
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from perago.ports import Fetch, Put
 from perago.protocol.values import Entry, Staging
-from perago.stores.embedded import EmbeddedStore, copying
+from perago.stores.embedded import EmbeddedStore
+from perago.transfer import copying
 
 
 def entry_of(path: Path) -> Entry:
     with path.open("rb") as opened:
-        return copying.stream(opened.fileno(), None, lambda _: None)
+        return copying.stream(opened.fileno(), None, lambda _: None, "sha256")
 
 
 if __name__ == "__main__":

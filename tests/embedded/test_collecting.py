@@ -11,8 +11,9 @@ import pytest
 from perago.errors import NotFoundError, StoreUnavailableError
 from perago.ports import Put
 from perago.protocol.values import Staging
-from perago.stores.embedded import Collected, EmbeddedStore, copying, locks
+from perago.stores.embedded import Collected, EmbeddedStore, locks
 from perago.stores.embedded import store as stores
+from perago.transfer import copying
 from tests.embedded.clock import Clock
 from tests.embedded.contents import check, tree
 

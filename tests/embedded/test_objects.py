@@ -19,7 +19,8 @@ from perago.errors import (
 )
 from perago.ports import Fetch, Put
 from perago.protocol.values import Entry, Staging
-from perago.stores.embedded import EmbeddedStore, copying
+from perago.stores.embedded import EmbeddedStore
+from perago.transfer import copying
 from tests.embedded.contents import check, tree
 
 BIG = 3 * copying.CHUNK + 17

@@ -9,9 +9,9 @@ from pathlib import Path
 from perago.errors import CorruptObjectError, StoreUnavailableError, WorkspaceError
 from perago.ports import Advance, Fetch
 from perago.protocol.values import Entry
-from perago.stores.embedded import copying
-from perago.stores.embedded.copying import CHUNK
 from perago.stores.embedded.objects import ObjectDirectory
+from perago.stores.embedded.ranges import ALGORITHM
+from perago.transfer import copying
 
 
 def deliver(objects: ObjectDirectory, fetch: Fetch, advance: Advance) -> None:
@@ -33,7 +33,7 @@ def deliver(objects: ObjectDirectory, fetch: Fetch, advance: Advance) -> None:
 
 def _fill(source: int, target: int, fetch: Fetch, advance: Advance) -> None:
     try:
-        found = _copy(source, target, fetch.entry.size, advance)
+        found = copying.copy(source, target, fetch.entry.size, advance, ALGORITHM)
     except OSError as error:
         raise _unwritable(fetch.to, error) from error
     if found != fetch.entry:
@@ -59,13 +59,6 @@ def corrupt(key: str, what: str) -> CorruptObjectError:
         f"object {key!a} is damaged in the store: it {what}",
         remedy="put its content again from a good copy, or restore the store's objects directory",
     )
-
-
-def _copy(source: int, target: int, size: int, advance: Advance) -> Entry:
-    """Copy by the cheapest means, and say what is in the target now."""
-    if size > CHUNK and (copying.reflink(source, target) or copying.kernel_copy(source, target)):
-        return copying.stream(target, None, advance)
-    return copying.stream(source, target, advance)
 
 
 def _create(path: Path) -> int:

@@ -97,11 +97,6 @@ def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def checksum_of(hexadecimal: str) -> str:
-    """Spell a digest as the checksum of an entry."""
-    return _SCHEME + hexadecimal
-
-
 def hex_of(checksum: str) -> str:
     """Take the digest out of an entry's checksum."""
     return checksum.removeprefix(_SCHEME)

@@ -11,10 +11,11 @@ from typing import BinaryIO
 from perago.errors import NotFoundError, StoreUnavailableError
 from perago.ports import Advance, Fetch
 from perago.protocol.values import ChangeSet, Commit, Entry, ObjectInfo
-from perago.stores.embedded import commits, delivering, parallel, ranges, refs, snapshots, trees
+from perago.stores.embedded import commits, delivering, ranges, refs, snapshots, trees
 from perago.stores.embedded.catalogue import Catalogue
 from perago.stores.embedded.objects import ObjectDirectory
 from perago.stores.embedded.refs import Branch
+from perago.transfer import parallel
 
 
 class Reading:
@@ -85,7 +86,8 @@ class Reading:
             if held[each.key] != each.entry:
                 raise delivering.corrupt(each.key, f"is {held[each.key]}, not {each.entry}")
         size = sum(each.entry.size for each in wanted)
-        parallel.each(wanted, partial(delivering.deliver, self._objects), advance, size=size)
+        threads = parallel.local_threads(len(wanted), size)
+        parallel.each(wanted, partial(delivering.deliver, self._objects), advance, threads=threads)
 
     def open_object(self, repository: str, ref: str, key: str) -> BinaryIO:
         """Open one object for reading; the caller closes it. Not verified: ``fetch`` is."""

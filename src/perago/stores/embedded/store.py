@@ -15,7 +15,6 @@ from perago.stores.embedded import (
     collecting,
     commits,
     names,
-    parallel,
     publishing,
     refs,
     snapshots,
@@ -28,6 +27,7 @@ from perago.stores.embedded.ranges import hex_of
 from perago.stores.embedded.reading import Reading
 from perago.stores.embedded.refs import Branch
 from perago.stores.embedded.uploading import Upload
+from perago.transfer import parallel
 
 SWEEP_WAIT_SECONDS = 60.0
 
@@ -227,7 +227,8 @@ class EmbeddedStore(Reading):
             checked = self._mark_known(place, uploads)
             receive = partial(uploading.receive, self._objects)
             size = sum(upload.size for upload in uploads)
-            entries = parallel.each(checked, receive, advance, size=size)
+            threads = parallel.local_threads(len(checked), size)
+            entries = parallel.each(checked, receive, advance, threads=threads)
             arrived = {
                 (hex_of(entry.checksum), entry.size)
                 for upload, entry in zip(checked, entries, strict=True)

@@ -11,9 +11,10 @@ from pathlib import Path
 from perago.errors import StoreUnavailableError, UnpublishableFileError
 from perago.ports import Advance
 from perago.protocol.values import Entry
-from perago.stores.embedded import copying
-from perago.stores.embedded.copying import CHUNK
 from perago.stores.embedded.objects import ObjectDirectory
+from perago.stores.embedded.ranges import ALGORITHM
+from perago.transfer import copying
+from perago.transfer.copying import CHUNK
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,14 @@ def _receive_file(objects: ObjectDirectory, upload: Upload, path: Path, advance:
     try:
         before = os.fstat(source)
         if upload.known:
-            return _confirmed(upload, source, before, copying.stream(source, None, advance))
+            return _confirmed(
+                upload, source, before, copying.stream(source, None, advance, ALGORITHM)
+            )
         with objects.arrival() as arrival:
             if before.st_size > CHUNK and copying.reflink(source, arrival.handle):
-                found = copying.stream(arrival.handle, None, advance)
+                found = copying.stream(arrival.handle, None, advance, ALGORITHM)
             else:
-                found = copying.stream(source, arrival.handle, advance)
+                found = copying.stream(source, arrival.handle, advance, ALGORITHM)
             _confirmed(upload, source, before, found)
             arrival.place(found)
         return found

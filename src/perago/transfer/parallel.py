@@ -20,8 +20,8 @@ class _Stopped(Exception):  # noqa: N818 -- not an error: another item failed
     """Ends an item in the middle because something else failed."""
 
 
-def workers(items: int, size: int) -> int:
-    """Choose how many threads so many items of so many bytes deserve.
+def local_threads(items: int, size: int) -> int:
+    """Choose how many threads so many items of so many bytes deserve on this machine's disk.
 
     Small files are all interpreter and no disk: more threads would only wait for each other.
     """
@@ -29,11 +29,11 @@ def workers(items: int, size: int) -> int:
 
 
 def each(
-    items: Sequence[T], work: Callable[[T, Advance], R], advance: Advance, *, size: int
+    items: Sequence[T], work: Callable[[T, Advance], R], advance: Advance, *, threads: int
 ) -> list[R]:
     """Return the result of every item in order, or raise the first failure.
 
-    ``advance`` is called by one thread at a time; ``size`` is about how many bytes will move.
+    ``advance`` is called by one thread at a time.
     """
     turn = threading.Lock()
     feed = iter(enumerate(items))
@@ -61,7 +61,7 @@ def each(
             except BaseException as failure:  # noqa: BLE001 -- raised again by the caller
                 failures.append(failure)
 
-    _run_all(run, workers(len(items), size), failures)
+    _run_all(run, max(1, min(threads, len(items))), failures)
     if failures:
         raise failures[0]
     return [results[position] for position in range(len(items))]
@@ -72,7 +72,7 @@ def _run_all(run: Callable[[], None], count: int, failures: list[BaseException])
     if count == 1:
         run()
         return
-    with ThreadPoolExecutor(count, thread_name_prefix="perago-store") as pool:
+    with ThreadPoolExecutor(count, thread_name_prefix="perago-transfer") as pool:
         try:
             for running in [pool.submit(run) for _ in range(count)]:
                 running.result()

@@ -8,16 +8,16 @@ import time
 import pytest
 
 from perago.ports import Advance
-from perago.stores.embedded import parallel
+from perago.transfer import parallel
 
 MUCH = 1 << 40
 
 
 def test_small_work_stays_in_one_thread_and_big_work_is_bounded() -> None:
-    assert parallel.workers(2000, 2000 * 4096) == 1
-    assert parallel.workers(3, MUCH) == min(3, parallel.workers(10**6, MUCH))
-    assert parallel.workers(10**6, MUCH) <= 8
-    assert parallel.workers(0, 0) == 1
+    assert parallel.local_threads(2000, 2000 * 4096) == 1
+    assert parallel.local_threads(3, MUCH) == min(3, parallel.local_threads(10**6, MUCH))
+    assert parallel.local_threads(10**6, MUCH) <= 8
+    assert parallel.local_threads(0, 0) == 1
 
 
 def test_results_come_in_the_order_of_the_items_and_progress_by_one_thread_at_a_time() -> None:
@@ -34,12 +34,12 @@ def test_results_come_in_the_order_of_the_items_and_progress_by_one_thread_at_a_
         return number * number
 
     numbers = list(range(1, 500))
-    assert parallel.each(numbers, square, count, size=MUCH) == [n * n for n in numbers]
+    assert parallel.each(numbers, square, count, threads=8) == [n * n for n in numbers]
     assert sorted(counted) == numbers
 
 
-@pytest.mark.parametrize("size", [0, MUCH])
-def test_the_first_failure_stops_long_work_in_the_middle(size: int) -> None:
+@pytest.mark.parametrize("threads", [1, 8])
+def test_the_first_failure_stops_long_work_in_the_middle(threads: int) -> None:
     finished: list[int] = []
 
     def work(number: int, advance: Advance) -> None:
@@ -52,6 +52,6 @@ def test_the_first_failure_stops_long_work_in_the_middle(size: int) -> None:
 
     begun = time.monotonic()
     with pytest.raises(ZeroDivisionError):
-        parallel.each(range(100), work, lambda _: None, size=size)
+        parallel.each(range(100), work, lambda _: None, threads=threads)
     assert not finished
     assert time.monotonic() - begun < 4

@@ -9,7 +9,6 @@ import sys
 
 from perago.ports import Advance
 from perago.protocol.values import Entry
-from perago.stores.embedded.ranges import checksum_of
 
 CHUNK = 1 << 20
 _FICLONE = 0x40049409
@@ -44,9 +43,9 @@ def kernel_copy(source: int, target: int) -> bool:
         done += moved
 
 
-def stream(source: int, target: int | None, advance: Advance) -> Entry:
+def stream(source: int, target: int | None, advance: Advance, algorithm: str) -> Entry:
     """Read to the end, write what was read to ``target`` if there is one; returns what it was."""
-    hashed = hashlib.sha256()
+    hashed = hashlib.new(algorithm, usedforsecurity=False)
     buffer = memoryview(bytearray(min(CHUNK, max(os.fstat(source).st_size, 1))))
     size = 0
     while got := os.readv(source, [buffer]):
@@ -56,12 +55,20 @@ def stream(source: int, target: int | None, advance: Advance) -> Entry:
             write_all(target, part)
         size += got
         advance(got)
-    return Entry(size, checksum_of(hashed.hexdigest()))
+    return Entry(size, f"{algorithm}:{hashed.hexdigest()}")
 
 
-def entry_of(content: bytes) -> Entry:
+def copy(source: int, target: int, size: int, advance: Advance, algorithm: str) -> Entry:
+    """Copy by the cheapest means, and say what is in the target now."""
+    if size > CHUNK and (reflink(source, target) or kernel_copy(source, target)):
+        return stream(target, None, advance, algorithm)
+    return stream(source, target, advance, algorithm)
+
+
+def entry_of(content: bytes, algorithm: str = "sha256") -> Entry:
     """Say what bytes are."""
-    return Entry(len(content), checksum_of(hashlib.sha256(content).hexdigest()))
+    digest = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+    return Entry(len(content), f"{algorithm}:{digest}")
 
 
 def write_all(target: int, part: memoryview) -> None:
