@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from perago.errors import OutcomeUnknownError, UsageError
 from perago.protocol.values import Attempt, Status, WorkspaceInput
-from perago.stores.embedded import EmbeddedStore
+from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
 from perago.testing.points import checked_point
 
@@ -24,7 +24,7 @@ class Crashed(BaseException):
 class Scene:
     """What a fault may touch."""
 
-    store: EmbeddedStore
+    store: ArrangedStore
     broker: ScriptedBroker
     attempt: Attempt
     workspace: WorkspaceInput | None

@@ -20,21 +20,31 @@ from perago.ports import Clock
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput
 from perago.stores.embedded import EmbeddedStore
+from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
 from perago.testing.faults import Crashed, Fault, Scene
 from perago.testing.switch import Switch
 from perago.workspace.rooms import AttemptRooms
 
 Files = Mapping[str, bytes | str]
-REPOSITORY = "lab"
 BRANCH = "main"
 
 
 class Lab:
-    """A store, a broker and a directory of their own; each ``run`` is one attempt."""
+    """A store, a broker and a directory of their own; each ``run`` is one attempt.
 
-    def __init__(self, path: Path, clock: Clock | None = None) -> None:
-        self.store = EmbeddedStore(path / "store")
+    The store is an embedded one unless another is given.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock | None = None,
+        store: ArrangedStore | None = None,
+        repository: str = "lab",
+    ) -> None:
+        self.store: ArrangedStore = store or EmbeddedStore(path / "store")
+        self.repository = repository
         self.broker = ScriptedBroker()
         self.clock: Clock = clock or SystemClock()
         self.rooms = path / "rooms"
@@ -45,15 +55,15 @@ class Lab:
     def head(self) -> Commit:
         """Return the head of the target branch now."""
         self._repository()
-        return self.store.head(REPOSITORY, BRANCH)
+        return self.store.head(self.repository, BRANCH)
 
     def commit(self, files: Files) -> Commit:
         """Put files on the target branch, as the starting point of a run."""
         self._repository()
         for key, content in files.items():
             data = content.encode() if isinstance(content, str) else content
-            self.store.put(REPOSITORY, BRANCH, key, data)
-        self.store.commit_branch(REPOSITORY, BRANCH, "given files", {})
+            self.store.put(self.repository, BRANCH, key, data)
+        self.store.commit_branch(self.repository, BRANCH, "given files", {})
         return self.head
 
     def run(
@@ -70,7 +80,7 @@ class Lab:
             self.commit(files)
         workspace = None
         if definition.workspace is not None:
-            workspace = WorkspaceInput(REPOSITORY, BRANCH, "commit", self.head.id)
+            workspace = WorkspaceInput(self.repository, BRANCH, "commit", self.head.id)
         elif files:
             raise UsageError(f"task {definition.name!r} has no workspace to put files in")
         attempt = Attempt(
@@ -126,10 +136,10 @@ class Lab:
 
     def files(self, ref: str) -> dict[str, bytes]:
         """Read the whole tree of a commit."""
-        listing = self.store.listing(REPOSITORY, ref, "")
+        listing = self.store.listing(self.repository, ref, "")
         found = {}
         for info in listing:
-            with self.store.open_object(REPOSITORY, ref, info.key) as content:
+            with self.store.open_object(self.repository, ref, info.key) as content:
                 found[info.key] = content.read()
         return found
 
@@ -140,7 +150,7 @@ class Lab:
 
     def _repository(self) -> None:
         if not self._made:
-            self.store.create_repository(REPOSITORY, BRANCH)
+            self.store.create_repository(self.repository, BRANCH)
             self._made = True
 
 
@@ -196,7 +206,7 @@ class Run:
     def history(self) -> list[Commit]:
         """Return the target branch by first parents, newest first, down to the input."""
         found = []
-        for commit in self.lab.store.history(REPOSITORY, BRANCH):
+        for commit in self.lab.store.history(self.lab.repository, BRANCH):
             found.append(commit)
             if self.workspace and commit.id == self.workspace.ref:
                 break

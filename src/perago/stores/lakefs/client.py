@@ -1,0 +1,180 @@
+"""The only file that speaks HTTP with the lakeFS API. A timeout on every call (section 13).
+
+The library underneath never repeats a request by itself: a repeated publish call destroyed
+another writer's commit once. What may be repeated is repeated here, by the table in ``errors``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import urllib3
+
+from perago.settings import LakeFSSettings
+from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
+
+CALL_SECONDS = 30.0
+CONNECT_SECONDS = 5.0
+PAGE = 1000
+_PAUSES = (0.1, 0.5, 2.0)
+_OK = range(200, 300)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request: ``what`` names it in errors, its first word the permission it needs."""
+
+    what: str
+    method: str
+    path: str
+    call: Call = Call.READ
+    query: Mapping[str, Any] | None = None
+    body: Any = None
+    timeout_seconds: float = CALL_SECONDS
+
+
+class LakeFSClient:
+    """A connection pool to one server; shared by threads, never by processes."""
+
+    def __init__(self, settings: LakeFSSettings, connections: int = 32) -> None:
+        self.endpoint = settings.endpoint.rstrip("/").removesuffix("/api/v1")
+        self._pool = urllib3.PoolManager(
+            num_pools=2,
+            maxsize=connections,
+            retries=False,
+            headers=urllib3.make_headers(
+                basic_auth=f"{settings.access_key_id}:{settings.secret_access_key}",
+                user_agent="perago",
+            ),
+        )
+        self.requests = 0
+
+    def ask(self, ask: Ask) -> Any:
+        """Send a request and read its JSON answer; repeats only what may be repeated."""
+        pauses = iter(_PAUSES)
+        while True:
+            status, answer, why = self._send(ask)
+            if status in _OK:
+                return answer
+            pause = next(pauses, None)
+            if pause is None or not may_retry(ask.call, status):
+                break
+            time.sleep(pause)
+        if status is None:
+            raise unanswered(ask.call, ask.what, why)
+        raise translate(ask.call, status, why, ask.what)
+
+    def pages(self, ask: Ask) -> Iterator[Any]:
+        """Walk a listing page by page."""
+        after = ""
+        while True:
+            query = {**(ask.query or {}), "amount": PAGE, "after": after}
+            page = self.ask(
+                Ask(ask.what, ask.method, ask.path, ask.call, query, None, ask.timeout_seconds)
+            )
+            yield from page["results"]
+            if not page["pagination"]["has_more"]:
+                return
+            after = page["pagination"]["next_offset"]
+
+    @contextmanager
+    def body(
+        self, what: str, path: str, query: Mapping[str, Any]
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        """Open an object for reading; what breaks off in the middle is an error."""
+        self.requests += 1
+        try:
+            answer = self._pool.request(
+                "GET", self._url(path, query), timeout=_timeout(CALL_SECONDS), preload_content=False
+            )
+            if answer.status not in _OK:
+                raise translate(Call.READ, answer.status, "", what)
+            yield answer
+            answer.release_conn()
+        except urllib3.exceptions.HTTPError as error:
+            raise unanswered(Call.READ, what, _reason(error)) from error
+
+    def send(
+        self, what: str, path: str, query: Mapping[str, Any], parts: Iterable[bytes]
+    ) -> Mapping[str, Any]:
+        """Send an object; not repeated, because its parts are read only once."""
+        headers = {**self._pool.headers, "Content-Type": "application/octet-stream"}
+        self.requests += 1
+        try:
+            answer = self._pool.request(
+                "POST",
+                self._url(path, query),
+                body=parts,
+                headers=headers,
+                timeout=_timeout(CALL_SECONDS),
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise unanswered(Call.PRIVATE, what, _reason(error)) from error
+        found = _json(answer.data) or {}
+        if answer.status not in _OK:
+            raise translate(Call.PRIVATE, answer.status, str(found.get("message", "")), what)
+        return dict(found)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.clear()
+
+    def _url(self, path: str, query: Mapping[str, Any]) -> str:
+        asked = "?" + urlencode(_plain(query), quote_via=quote) if query else ""
+        return f"{self.endpoint}/api/v1{path}{asked}"
+
+    def _send(self, ask: Ask) -> tuple[int | None, Any, str]:
+        """Return status, answer and the server's words; no status when there was no answer."""
+        body = None if ask.body is None else json.dumps(ask.body).encode()
+        headers = dict(self._pool.headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        self.requests += 1
+        try:
+            answer = self._pool.request(
+                ask.method,
+                self._url(ask.path, ask.query or {}),
+                body=body,
+                headers=headers,
+                timeout=_timeout(ask.timeout_seconds),
+                redirect=False,
+            )
+        except urllib3.exceptions.HTTPError as error:
+            return None, None, _reason(error)
+        found = _json(answer.data)
+        message = str(found.get("message", "")) if isinstance(found, dict) else ""
+        return answer.status, found, message
+
+
+def _timeout(seconds: float) -> urllib3.Timeout:
+    return urllib3.Timeout(connect=min(CONNECT_SECONDS, seconds), read=seconds)
+
+
+def path_of(*parts: str) -> str:
+    """Join path segments, each quoted whole."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _plain(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: str(value).lower() if isinstance(value, bool) else value
+        for key, value in query.items()
+    }
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data) if data else None
+    except ValueError:
+        return {"message": data[:200].decode(errors="replace")}
+
+
+def _reason(error: Exception) -> str:
+    """Say what happened without the address and its query, which may be long."""
+    return type(error).__name__

@@ -1,0 +1,156 @@
+"""Listings of commits, kept: a commit never changes, so it is listed once per machine.
+
+A commit this machine made is not listed at all: its listing follows from that of its base and the
+change. Losing any of this costs requests, never correctness.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from perago.protocol.values import ObjectInfo
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS listings (
+    repository TEXT, ref TEXT, root TEXT, body BLOB, PRIMARY KEY (repository, ref, root)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS deltas (
+    repository TEXT, ref TEXT, base TEXT, body BLOB, PRIMARY KEY (repository, ref)
+) WITHOUT ROWID;
+"""
+_LONGEST_CHAIN = 50
+
+Row = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """How a commit differs from its base."""
+
+    base: str
+    puts: Sequence[Row]
+    deletes: Sequence[str]
+
+
+class Manifests:
+    """What this machine knows of commits, in one SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+
+    def listing(self, repository: str, ref: str, root: str) -> list[ObjectInfo] | None:
+        """Return a commit's listing below a root, if it is known or follows from what is."""
+        chain: list[Delta] = []
+        here = ref
+        while (rows := self._rows(repository, here, root)) is None:
+            delta = self._delta(repository, here)
+            if delta is None or len(chain) == _LONGEST_CHAIN:
+                return None
+            chain.append(delta)
+            here = delta.base
+        found = {row[0]: row for row in rows}
+        for delta in reversed(chain):
+            for key in delta.deletes:
+                found.pop(key, None)
+            found.update({row[0]: row for row in delta.puts if row[0].startswith(root)})
+        infos = [ObjectInfo(*found[key]) for key in sorted(found)]
+        if chain:
+            self.remember(repository, ref, root, infos)
+        return infos
+
+    def remember(self, repository: str, ref: str, root: str, infos: Iterable[ObjectInfo]) -> None:
+        """Keep a listing that was read."""
+        rows = [(info.key, info.size, info.checksum) for info in infos if info.kind == "object"]
+        self._write(
+            "INSERT OR REPLACE INTO listings VALUES (?,?,?,?)", repository, ref, root, _pack(rows)
+        )
+
+    def derive(self, repository: str, ref: str, delta: Delta) -> None:
+        """Keep how a commit, or a staging branch, differs from its base."""
+        body = _pack({"puts": list(delta.puts), "deletes": list(delta.deletes)})
+        self._write(
+            "INSERT OR REPLACE INTO deltas VALUES (?,?,?,?)", repository, ref, delta.base, body
+        )
+
+    def extend(
+        self, repository: str, ref: str, puts: Sequence[Row], deletes: Sequence[str]
+    ) -> None:
+        """Add to what is known of a staging branch."""
+        known = self._delta(repository, ref)
+        if known is None:
+            return
+        added = {row[0]: row for row in (*known.puts, *puts)}
+        gone = {*known.deletes, *deletes}
+        kept = [row for key, row in added.items() if key not in deletes]
+        gone -= {row[0] for row in kept}
+        self.derive(repository, ref, Delta(known.base, kept, sorted(gone)))
+
+    def same(self, repository: str, ref: str, as_ref: str) -> None:
+        """Keep that two refs hold the same, one of them known by its difference."""
+        delta = self._delta(repository, as_ref)
+        if delta is not None:
+            self.derive(repository, ref, delta)
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        connection = self._local.__dict__.pop("connection", None)
+        if connection is not None:
+            connection.close()
+
+    def _rows(self, repository: str, ref: str, root: str) -> list[Row] | None:
+        found = self._read(
+            "SELECT body FROM listings WHERE repository=? AND ref=? AND root=?",
+            repository,
+            ref,
+            root,
+        )
+        return None if found is None else [tuple(row) for row in _unpack(found[0])]  # type: ignore[misc]
+
+    def _delta(self, repository: str, ref: str) -> Delta | None:
+        found = self._read(
+            "SELECT base, body FROM deltas WHERE repository=? AND ref=?", repository, ref
+        )
+        if found is None:
+            return None
+        body: Mapping[str, list[object]] = _unpack(found[1])  # type: ignore[assignment]
+        puts: list[Row] = [tuple(row) for row in body["puts"]]  # type: ignore[arg-type, misc]
+        return Delta(str(found[0]), puts, [str(key) for key in body["deletes"]])
+
+    def _read(self, query: str, *values: str) -> tuple[object, ...] | None:
+        try:
+            row: tuple[object, ...] | None = self._connection().execute(query, values).fetchone()
+        except (sqlite3.Error, OSError):
+            return None
+        return row
+
+    def _write(self, query: str, *values: object) -> None:
+        with suppress(sqlite3.Error, OSError):
+            self._connection().execute(query, values)
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = self._local.__dict__.get("connection")
+        if connection is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.executescript(_SCHEMA)
+            self._local.connection = connection
+        return connection
+
+
+def _pack(value: object) -> bytes:
+    return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
+
+
+def _unpack(body: object) -> list[list[object]]:
+    found: list[list[object]] = json.loads(zlib.decompress(body))  # type: ignore[arg-type]
+    return found

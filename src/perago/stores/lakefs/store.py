@@ -1,0 +1,271 @@
+"""The ``Store`` port on lakeFS (rules D, S, P, N, K1, K4).
+
+Nothing of an attempt is remembered here: every call carries all it needs (S4, W3). What is kept
+between calls is what never changes: commits by their id, listings of commits, contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from perago.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    PublishFenceError,
+    RuntimeConfigError,
+    StoreError,
+)
+from perago.ports import Advance, Fetch, Publication, Published, Put
+from perago.protocol.publication import Merge, Relocate
+from perago.protocol.values import (
+    ChangeSet,
+    Commit,
+    ObjectInfo,
+    StagedWorkspace,
+    Staging,
+)
+from perago.settings import LakeFSSettings
+from perago.stores.lakefs.client import Ask, LakeFSClient, path_of
+from perago.stores.lakefs.errors import Call
+from perago.stores.lakefs.manifests import Delta, Manifests
+from perago.stores.lakefs.roads import Roads
+from perago.transfer import parallel
+from perago.transfer.cache import ContentCache
+
+TRANSFERS = 32
+BULK = 1000
+SEAL_TRIES = 3
+_MD5_DIGITS = 32
+
+
+class LakeFSStore:
+    """One lakeFS server; threads may share it."""
+
+    checksum = "md5"
+
+    def __init__(self, settings: LakeFSSettings, cache: ContentCache, manifests: Manifests) -> None:
+        self.client = LakeFSClient(settings, TRANSFERS)
+        self._roads = Roads(settings, self.client)
+        self._cache = cache
+        self._manifests = manifests
+        self._commits: dict[tuple[str, str], Commit] = {}
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def commit(self, repository: str, ref: str) -> Commit:
+        known = self._commits.get((repository, ref))
+        if known is not None:
+            return known
+        path = path_of("repositories", repository, "commits", ref)
+        found = _commit(self.client.ask(Ask(f"read commit {ref} of {repository}", "GET", path)))
+        self._commits[repository, found.id] = found
+        return found
+
+    def head(self, repository: str, branch: str) -> Commit:
+        path = path_of("repositories", repository, "branches", branch)
+        found = self.client.ask(Ask(f"read branch {branch} of {repository}", "GET", path))
+        return self.commit(repository, found["commit_id"])
+
+    def dirty(self, repository: str, branch: str) -> bool:
+        path = path_of("repositories", repository, "branches", branch, "diff")
+        ask = Ask(f"read changes of {branch} of {repository}", "GET", path, query={"amount": 1})
+        return bool(self.client.ask(ask)["results"])
+
+    def history(self, repository: str, ref: str) -> Iterator[Commit]:
+        path = path_of("repositories", repository, "refs", ref, "commits")
+        ask = Ask(f"read log of {ref} of {repository}", "GET", path, query={"first_parent": True})
+        return map(_commit, self.client.pages(ask))
+
+    def listing(self, repository: str, ref: str, root: str) -> Iterable[ObjectInfo]:
+        whole = self.commit(repository, ref).id == ref
+        known = self._manifests.listing(repository, ref, root) if whole else None
+        if known is not None:
+            return known
+        path = path_of("repositories", repository, "refs", ref, "objects", "ls")
+        ask = Ask(f"list objects of {ref} of {repository}", "GET", path, query={"prefix": root})
+        found = [_info(item) for item in self.client.pages(ask)]
+        if whole:
+            self._manifests.remember(repository, ref, root, found)
+        return found
+
+    def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
+        path = path_of("repositories", repository, "refs", left, "diff", right)
+        query = {"prefix": root, "type": "two_dot"}
+        kinds: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
+        for item in self.client.pages(Ask(f"diff {left} and {right}", "GET", path, query=query)):
+            kinds[item["type"]].append(item["path"])
+        return ChangeSet(**{kind: tuple(sorted(paths)) for kind, paths in kinds.items()})
+
+    def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
+        road = self._roads.of(repository, ref)
+
+        def bring(fetch: Fetch, report: Advance) -> None:
+            road.download(ref, fetch, report)
+            self._cache.keep(fetch.entry, fetch.to)
+
+        size = sum(fetch.entry.size for fetch in wanted)
+        local = parallel.local_threads(len(wanted), size)
+        here = parallel.each(
+            wanted,
+            lambda fetch, report: self._cache.fetch(fetch.entry, fetch.to, report),
+            advance,
+            threads=local,
+        )
+        missing = [fetch for fetch, found in zip(wanted, here, strict=True) if not found]
+        parallel.each(missing, bring, advance, threads=TRANSFERS)
+
+    # --- staging ----------------------------------------------------------------------------
+
+    def open_staging(self, staging: Staging, at: str) -> None:
+        path = path_of("repositories", staging.repository, "branches")
+        body = {"name": staging.branch, "source": at, "hidden": True}
+        self.client.ask(Ask("create branch", "POST", path, Call.CREATE, body=body))
+        self._manifests.derive(staging.repository, staging.branch, Delta(at, (), ()))
+
+    def write(
+        self, staging: Staging, puts: Sequence[Put], deletes: Sequence[str], advance: Advance
+    ) -> None:
+        road = self._roads.of(staging.repository, staging.branch)
+
+        def send(put: Put, report: Advance) -> None:
+            road.upload(staging.branch, put, report)
+            self._cache.keep(put.entry, put.source)
+
+        parallel.each(puts, send, advance, threads=TRANSFERS)
+        for start in range(0, len(deletes), BULK):
+            self._delete(staging, deletes[start : start + BULK])
+        rows = [(put.key, put.entry.size, put.entry.checksum) for put in puts]
+        self._manifests.extend(staging.repository, staging.branch, rows, deletes)
+
+    def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
+        sealed = self._commit_staging(staging, message, metadata)
+        self._manifests.same(staging.repository, sealed.id, staging.branch)
+        return StagedWorkspace(staging.repository, staging.branch, sealed.id)
+
+    def drop(self, staging: Staging) -> None:
+        path = path_of("repositories", staging.repository, "branches", staging.branch)
+        try:
+            self.client.ask(Ask("delete branch", "DELETE", path, Call.PRIVATE))
+        except NotFoundError:
+            return
+
+    # --- publishing -------------------------------------------------------------------------
+
+    def apply(self, publication: Publication) -> Published:
+        if publication.fence == "hard":
+            raise RuntimeConfigError(
+                "fence 'hard' is not available on lakeFS in this version",
+                remedy="declare fence='head' or fence='lineage'",
+            )
+        decision = publication.decision
+        if isinstance(decision, Merge):
+            ref = self._merge(publication, decision)
+            self._manifests.same(publication.repository, ref, decision.source)
+        else:
+            ref = decision.to if isinstance(decision, Relocate) else decision.source
+            self._reset(publication, ref)
+        return Published(ref, publication.fence)
+
+    def close(self) -> None:
+        """Close connections."""
+        self.client.close()
+        self._manifests.close()
+
+    # --- requests ---------------------------------------------------------------------------
+
+    def _merge(self, publication: Publication, decision: Merge) -> str:
+        path = path_of(
+            "repositories",
+            publication.repository,
+            "refs",
+            decision.source,
+            "merge",
+            publication.branch,
+        )
+        body = {
+            "message": publication.message,
+            "metadata": dict(publication.metadata),
+            "squash_merge": True,
+        }
+        what = f"merge into branch {publication.branch} of {publication.repository}"
+        seconds = publication.timeout_seconds
+        ask = Ask(what, "POST", path, Call.PUBLISH, body=body, timeout_seconds=seconds)
+        return str(self.client.ask(ask)["reference"])
+
+    def _reset(self, publication: Publication, ref: str) -> None:
+        if self.dirty(publication.repository, publication.branch):
+            # P4: unlike a merge, the server's hard reset would go ahead under them.
+            raise PublishFenceError(
+                f"branch {publication.branch!r} of {publication.repository!r} has uncommitted"
+                " changes",
+                remedy="commit or reset them, then run the task again",
+            )
+        path = path_of(
+            "repositories", publication.repository, "branches", publication.branch, "hard_reset"
+        )
+        what = f"hard-reset branch {publication.branch} of {publication.repository}"
+        self.client.ask(
+            Ask(
+                what,
+                "PUT",
+                path,
+                Call.PUBLISH,
+                query={"ref": ref},
+                timeout_seconds=publication.timeout_seconds,
+            )
+        )
+
+    def _delete(self, staging: Staging, keys: Sequence[str]) -> None:
+        path = path_of(
+            "repositories", staging.repository, "branches", staging.branch, "objects", "delete"
+        )
+        body = {"paths": list(keys)}
+        failed = self.client.ask(Ask("delete objects", "POST", path, Call.PRIVATE, body=body))
+        if failed and failed.get("errors"):
+            first = failed["errors"][0]
+            raise StoreError(
+                f"object {first.get('path')!a} cannot be deleted: {first.get('message')}",
+                remedy="check the permissions of the worker's key",
+            )
+
+    def _commit_staging(
+        self, staging: Staging, message: str, metadata: Mapping[str, str]
+    ) -> Commit:
+        """Commit; after a lost answer the branch, which is private, says whether it landed."""
+        path = path_of("repositories", staging.repository, "branches", staging.branch, "commits")
+        body = {"message": message, "metadata": dict(metadata)}
+        ask = Ask("commit staging branch", "POST", path, Call.CREATE, body=body)
+        for tries_left in reversed(range(SEAL_TRIES)):
+            try:
+                return _commit(self.client.ask(ask))
+            except (OutcomeUnknownError, StoreError) as error:
+                head = self.head(staging.repository, staging.branch)
+                mine = metadata.get("perago.execution_id")
+                if mine and head.metadata.get("perago.execution_id") == mine:
+                    return head
+                if not isinstance(error, OutcomeUnknownError) or not tries_left:
+                    raise
+        raise AssertionError("unreachable")
+
+
+def _commit(found: Mapping[str, Any]) -> Commit:
+    return Commit(
+        id=found["id"],
+        parents=tuple(found["parents"]),
+        message=found["message"],
+        metadata=dict(found.get("metadata") or {}),
+        created_at=float(found["creation_date"]),
+    )
+
+
+def _info(found: Mapping[str, Any]) -> ObjectInfo:
+    """Tell a content checksum from another kind of tag: only the first can be verified."""
+    tag = str(found.get("checksum", ""))
+    scheme = "md5" if len(tag) == _MD5_DIGITS else "etag"
+    return ObjectInfo(
+        key=found["path"],
+        size=int(found.get("size_bytes", 0)),
+        checksum=f"{scheme}:{tag}" if tag else "",
+        kind=found["path_type"],
+    )
