@@ -57,6 +57,8 @@ class Settings:
     failure_reason_max_length: int
     gc_ttl_seconds: float
     gc_interval_seconds: float
+    cache_root: Path
+    cache_max_bytes: int
     shutdown_force_kill_after_seconds: float | None
     lakefs: LakeFSSettings | None
     conductor: ConductorSettings | None
@@ -80,6 +82,8 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         failure_reason_max_length=values.parsed("PERAGO_FAILURE_REASON_MAX_LENGTH", "500", _count),
         gc_ttl_seconds=values.parsed("PERAGO_WORKSPACE_GC_TTL", "24h", parse_duration),
         gc_interval_seconds=values.parsed("PERAGO_WORKSPACE_GC_INTERVAL", "1h", parse_duration),
+        cache_root=Path(values.get("PERAGO_CACHE_ROOT", str(_user_cache(values)))),
+        cache_max_bytes=values.parsed("PERAGO_CACHE_MAX_SIZE", "10GB", parse_size),
         shutdown_force_kill_after_seconds=(
             values.parsed("PERAGO_SHUTDOWN_FORCE_KILL_AFTER", force, parse_duration)
             if force
@@ -121,6 +125,11 @@ class _Values:
             return parse(text)
         except ValueError as error:
             raise RuntimeConfigError(f"{name} is {text!r}", remedy=str(error)) from None
+
+
+def _user_cache(values: _Values) -> Path:
+    """Name the place this user's workers share contents in; never one that others can write."""
+    return Path(values.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perago" / "content"
 
 
 def _local_rooms(home: Path, root: str) -> Path:

@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
 from perago.clock import SystemClock
 from perago.definition import TaskDefinition
-from perago.errors import UsageError
+from perago.errors import RuntimeConfigError, UsageError
 from perago.lifecycle import Shells, run_attempt
 from perago.modules import load_tasks
 from perago.observe.events import AttemptJournal, EventLog
-from perago.ports import Journal
+from perago.ports import Journal, Store
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
 from perago.process.reports import Executors, Send, Work
@@ -26,7 +27,13 @@ from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.settings import Settings, load_settings
 from perago.stores.embedded import EmbeddedStore
+from perago.transfer.cache import ContentCache
 from perago.workspace.rooms import AttemptRooms
+
+if TYPE_CHECKING:
+    from perago.stores.lakefs.store import LakeFSStore
+
+StoreKind = Literal["embedded", "lakefs"]
 
 
 @dataclass(frozen=True)
@@ -72,19 +79,46 @@ class Home:
         return self
 
 
+def open_store(home: Home, settings: Settings, kind: StoreKind) -> Store:
+    """Open the store that was chosen: the embedded one, or the configured lakeFS."""
+    if kind == "embedded":
+        return home.store
+    return lakefs_of(settings)
+
+
+def lakefs_of(settings: Settings) -> LakeFSStore:
+    """Open the configured lakeFS with this machine's shared cache."""
+    if settings.lakefs is None:
+        raise RuntimeConfigError(
+            "lakeFS is not configured",
+            remedy="set LAKECTL_SERVER_ENDPOINT_URL, LAKECTL_CREDENTIALS_ACCESS_KEY_ID and"
+            " LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY, in the environment or in .env",
+        )
+    try:
+        from perago.stores.lakefs.manifests import Manifests
+        from perago.stores.lakefs.store import LakeFSStore
+    except ModuleNotFoundError as error:
+        raise RuntimeConfigError(
+            f"lakeFS needs the package {error.name!r}", remedy="install 'perago[lakefs]'"
+        ) from None
+    cache = ContentCache(settings.cache_root, settings.cache_max_bytes)
+    return LakeFSStore(settings.lakefs, cache, Manifests(settings.cache_root / "manifests.sqlite"))
+
+
 @dataclass(frozen=True, slots=True)
 class LocalWork:
     """Called once in each executor: imports the tasks and returns what runs a claim."""
 
-    home: Path
-    rooms: Path
+    settings: Settings
     modules: tuple[str, ...]
-    reason_limit: int
+    store: StoreKind
 
     def __call__(self, send: Send) -> Work:
         """Open this executor's own shells."""
         tasks = load_tasks(self.modules)
-        home, clock = Home(self.home, self.rooms), SystemClock()
+        home, clock = home_of(self.settings), SystemClock()
+        store = open_store(home, self.settings, self.store)
+        limit = self.settings.failure_reason_max_length
         broker = LocalBroker(home.state, clock)
         rooms = AttemptRooms(home.rooms, f"local-{os.getpid()}", clock)
         kill_at = KillAt.from_environment(os.environ)
@@ -93,19 +127,18 @@ class LocalWork:
             journal: Journal = AttemptJournal(home.events, claim, clock, send)
             if kill_at is not None:
                 journal = kill_at.journal(journal, claim)
-            shells = Shells(home.store, broker, rooms, clock, journal, self.reason_limit)
+            shells = Shells(store, broker, rooms, clock, journal, limit)
             return run_attempt(claim, tasks[claim.attempt.task_def_name], shells)
 
         return work
 
 
-def local_pool(settings: Settings, modules: tuple[str, ...], size: int, mode: str) -> Executors:
+def local_pool(work: LocalWork, size: int, mode: str) -> Executors:
     """Make the executors of local runs."""
-    home = home_of(settings)
-    work = LocalWork(home.path, home.rooms, modules, settings.failure_reason_max_length)
     if mode == "thread":
         return ThreadPool(work, size)
-    return ProcessPool(work, size, capture_output=True, lock_directory=home.locks)
+    locks = home_of(work.settings).locks
+    return ProcessPool(work, size, capture_output=True, lock_directory=locks)
 
 
 def local_runner(
@@ -117,6 +150,11 @@ def local_runner(
         writers=frozenset(name for name, task in tasks.items() if task.writable),
     )
     return Runner(home.state, pool, table, home.locks, SystemClock(), on_event)
+
+
+def lakefs_here() -> LakeFSStore:
+    """Open lakeFS as configured where we stand."""
+    return lakefs_of(settings_here())
 
 
 def settings_here() -> Settings:

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from perago.dev import LakeFSEndpoint
 from perago.ports import Store
 from perago.protocol.values import Commit, Entry, FenceKind
 from perago.stores.embedded import EmbeddedStore
+from tests.lakefs_lab import ArrangedLakeFS, new_name
 
 
 class Backend(Protocol):
@@ -18,6 +20,11 @@ class Backend(Protocol):
 
     @property
     def store(self) -> Store: ...
+
+    @property
+    def fences(self) -> tuple[FenceKind, ...]:
+        """The fence kinds the store offers."""
+        ...
 
     @property
     def exact_fences(self) -> tuple[FenceKind, ...]:
@@ -40,6 +47,7 @@ class Backend(Protocol):
 class EmbeddedBackend:
     """The embedded store in a directory of its own."""
 
+    fences: tuple[FenceKind, ...] = ("head", "lineage", "hard")
     exact_fences: tuple[FenceKind, ...] = ("head", "lineage", "hard")
 
     def __init__(self, root: Path) -> None:
@@ -53,6 +61,29 @@ class EmbeddedBackend:
 
     def seed(self, repository: str, files: Mapping[str, bytes], *, branch: str = "main") -> Commit:
         self.store.put_all(repository, branch, files)
+        return self.store.commit_branch(repository, branch, "seed")
+
+    def put_uncommitted(self, repository: str, branch: str, key: str, content: bytes) -> None:
+        self.store.put(repository, branch, key, content)
+
+
+class LakeFSBackend:
+    """A real lakeFS server; every repository is new."""
+
+    fences: tuple[FenceKind, ...] = ("head", "lineage")
+    exact_fences: tuple[FenceKind, ...] = ()
+
+    def __init__(self, endpoint: LakeFSEndpoint, root: Path) -> None:
+        self.store = ArrangedLakeFS(endpoint, root)
+
+    def new_repository(self) -> str:
+        name = new_name()
+        self.store.create_repository(name)
+        return name
+
+    def seed(self, repository: str, files: Mapping[str, bytes], *, branch: str = "main") -> Commit:
+        for key, content in files.items():
+            self.store.put(repository, branch, key, content)
         return self.store.commit_branch(repository, branch, "seed")
 
     def put_uncommitted(self, repository: str, branch: str, key: str, content: bytes) -> None:

@@ -63,7 +63,7 @@ class Scene:
         self,
         decision: Write,
         *,
-        fence: FenceKind = "hard",
+        fence: FenceKind | None = None,
         message: str = "published",
         metadata: Mapping[str, str] | None = None,
     ) -> Published:
@@ -72,7 +72,7 @@ class Scene:
                 repository=self.repository,
                 branch="main",
                 decision=decision,
-                fence=fence,
+                fence=fence or self.backend.fences[-1],
                 message=message,
                 metadata=metadata or {},
                 timeout_seconds=10,

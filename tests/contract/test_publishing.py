@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from perago.errors import LostRaceError, NotFoundError, PublishFenceError, StoreError
 from perago.protocol.publication import Merge, Relocate, Replace, Write, refuse_visible
-from perago.protocol.values import FenceKind
+from tests.contract.backend import Backend
 from tests.contract.scene import FILES, Scene
 
-FENCES: tuple[FenceKind, ...] = ("head", "lineage", "hard")
 
-
-@pytest.mark.parametrize("fence", FENCES)
 def test_p1_merge_makes_one_commit_whose_only_parent_is_the_head(
-    scene: Scene, fence: FenceKind
+    backend: Backend, tmp_path: Path
 ) -> None:
-    staged = scene.stage({"ws/new": b"new"}, deletes=("ws/raw/one.txt",))
-    decision = Merge(scene.a.id, staged.commit)
-    published = scene.publish(decision, fence=fence)
-    head = scene.store.head(scene.repository, "main")
-    assert refuse_visible(decision, published.ref, head) is None
-    assert head.parents == (scene.a.id,)
-    assert scene.keys("main") == scene.keys(staged.commit)
+    for fence in backend.fences:
+        scene = Scene(backend, tmp_path)
+        staged = scene.stage({"ws/new": b"new"}, deletes=("ws/raw/one.txt",))
+        decision = Merge(scene.a.id, staged.commit)
+        published = scene.publish(decision, fence=fence)
+        head = scene.store.head(scene.repository, "main")
+        assert refuse_visible(decision, published.ref, head) is None
+        assert head.parents == (scene.a.id,)
+        assert scene.keys("main") == scene.keys(staged.commit)
 
 
 def test_k4_a_merge_carries_message_and_audit_metadata(scene: Scene) -> None:
@@ -80,10 +81,16 @@ def test_p8_a_moved_head_is_a_lost_race_and_nothing_is_written(scene: Scene, kin
 def test_p8_of_two_publications_on_one_head_exactly_one_lands(scene: Scene) -> None:
     first, second = scene.stage({"ws/x": b"1"}), scene.stage({"ws/y": b"2"})
     winner = scene.publish(Merge(scene.a.id, first.commit))
-    with pytest.raises(LostRaceError):
-        scene.publish(Merge(scene.a.id, second.commit))
-    assert scene.history()[:2] == [winner.ref, scene.a.id]
-    assert "ws/y" not in scene.keys("main")
+    decision = Merge(scene.a.id, second.commit)
+    if scene.backend.exact_fences:
+        with pytest.raises(LostRaceError):
+            scene.publish(decision)
+        assert scene.history()[:2] == [winner.ref, scene.a.id]
+        assert "ws/y" not in scene.keys("main")
+    else:  # A soft fence lets it land, and P5 does not call it a success.
+        published = scene.publish(decision)
+        head = scene.store.head(scene.repository, "main")
+        assert refuse_visible(decision, published.ref, head) is not None
 
 
 @pytest.mark.parametrize("kind", range(3))
@@ -116,8 +123,9 @@ def test_k2_a_merge_on_a_later_head_keeps_what_came_between(scene: Scene) -> Non
 
 def test_k1_k3_the_result_says_which_fence_held(scene: Scene) -> None:
     staged = scene.stage({"ws/new": b"new"})
-    published = scene.publish(Merge(scene.a.id, staged.commit), fence="hard")
-    assert published.fence == "hard"
+    fence = scene.backend.fences[0]
+    published = scene.publish(Merge(scene.a.id, staged.commit), fence=fence)
+    assert published.fence == ("hard" if fence in scene.backend.exact_fences else fence)
 
 
 @pytest.mark.parametrize("decision", [Merge, Replace, Relocate])

@@ -69,7 +69,7 @@ def test_s3_symlinks_are_refused_before_any_upload(scene: Scene) -> None:
     link = scene.place / "link"
     link.symlink_to(scene.file(b"target"))
     put = Put("ws/link", entry_of(scene.store, b"target"), link)
-    with pytest.raises(UnpublishableFileError, match="symlinks"):
+    with pytest.raises(UnpublishableFileError, match="does not support symlinks"):
         scene.store.write(staging, [put], [], scene.advance)
 
 
@@ -81,8 +81,7 @@ def test_s3_a_file_that_changed_since_it_was_scanned_is_refused(scene: Scene, no
     restless.source.write_bytes(now)
     with pytest.raises(UnpublishableFileError, match="changed while it was read"):
         scene.store.write(staging, [quiet, restless], [], scene.advance)
-    with pytest.raises(StoreError):
-        scene.store.seal(staging, "nothing may have been recorded", {})
+    assert "ws/restless" not in scene.keys(staging.branch)
 
 
 def test_s3_known_content_does_not_excuse_a_changed_file(scene: Scene) -> None:

@@ -12,12 +12,14 @@ from perago import __version__
 from perago.cli import (
     check,
     checkout,
+    dev,
     diff,
     extract,
     gc,
     init,
     inspect,
     log,
+    repo,
     run,
     runs,
 )
@@ -49,7 +51,9 @@ app.command("log", rich_help_panel=_LOOK)(log.log)
 app.command("inspect", rich_help_panel=_LOOK)(inspect.inspect)
 app.command("diff", rich_help_panel=_LOOK)(diff.diff)
 app.command("checkout", rich_help_panel=_LOOK)(checkout.checkout)
+app.add_typer(repo.app, name="repo", rich_help_panel=_START)
 app.command("gc", rich_help_panel=_KEEP)(gc.gc)
+app.add_typer(dev.app, name="dev", rich_help_panel=_START)
 
 
 def _version(wanted: bool) -> None:

@@ -51,25 +51,30 @@ def run(
     execution_mode: Annotated[
         str | None, typer.Option(help="process, or thread to debug in one process.")
     ] = None,
+    store: Annotated[
+        str,
+        typer.Option(help="embedded, or lakefs: the server that is configured (see .env)."),
+    ] = "embedded",
     as_json: AsJson = False,
 ) -> None:
     """Run a workflow as transactions on the embedded store.
 
     Kill it whenever you like: nothing half-done is ever visible, and --resume goes on.
     """
-    from perago.cli.seed import read_input, workspace_for
+    from perago.cli.seed import chosen_store, read_input, workspace_for
     from perago.cli.session import Session
     from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
     from perago.process.killing import KillAt
-    from perago.wiring import home_of, settings_here
+    from perago.wiring import home_of, open_store, settings_here
 
     settings = settings_here()
     KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
     mode = execution_mode or settings.execution_mode
     if mode not in {"process", "thread"}:
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
-    session = Session(home_of(settings), settings, jobs, mode, as_json)
+    kind = chosen_store(store)
+    session = Session(home_of(settings), settings, jobs, mode, kind, as_json)
     if resume is not None:
         if target is not None:
             raise UsageError("--resume takes no workflow", remedy="the run remembers its own")
@@ -86,7 +91,8 @@ def run(
                 remedy="give its params as --params JSON",
             )
         if "workspace" not in given and found.needs_workspace:
-            given["workspace"] = workspace_for(session.home, found, repository, branch, source)
+            opened = open_store(session.home, settings, kind)
+            given["workspace"] = workspace_for(opened, found, repository, branch, source)
         ended = session.start(found, given)
     _conclude(ended, as_json)
 

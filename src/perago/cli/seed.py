@@ -10,7 +10,9 @@ from typing import Any
 
 from perago.cli.workflow_source import WorkflowSource
 from perago.errors import UsageError
-from perago.wiring import Home
+from perago.ports import Store
+from perago.stores.embedded import EmbeddedStore
+from perago.wiring import StoreKind
 
 SHORTEST_NAME = 3
 
@@ -34,28 +36,51 @@ def read_input(pairs: list[str], file: Path | None, params: str | None) -> dict[
     return found
 
 
+def chosen_store(text: str) -> StoreKind:
+    """Read ``--store``."""
+    if text == "embedded":
+        return "embedded"
+    if text == "lakefs":
+        return "lakefs"
+    raise UsageError(f"--store {text!r}", remedy="use embedded or lakefs")
+
+
 def workspace_for(
-    home: Home, source: WorkflowSource, repository: str | None, branch: str, files: Path | None
+    store: Store, source: WorkflowSource, repository: str | None, branch: str, files: Path | None
 ) -> dict[str, str]:
-    """Name the head of a branch as the input of a run; make repository and content if asked."""
-    name = repository or _usual_repository(home, source)
-    if name not in home.store.repositories():
-        home.store.create_repository(name, branch)
-    elif branch not in {found.name for found in home.store.branches(name)}:
+    """Name the head of a branch as the input of a run."""
+    if isinstance(store, EmbeddedStore):
+        name = repository or _usual_repository(store, source)
+        _arrange(store, name, branch, files)
+    elif files is not None:
+        raise UsageError(
+            "--from works on the embedded store only", remedy="upload with lakectl, then commit"
+        )
+    elif repository is None:
+        raise UsageError("which repository on lakeFS?", remedy="name it with --repo")
+    else:
+        name = repository
+    head = store.head(name, branch)
+    return {"repository": name, "branch": branch, "ref_type": "commit", "ref": head.id}
+
+
+def _arrange(store: EmbeddedStore, name: str, branch: str, files: Path | None) -> None:
+    """Make repository and content on the embedded store, where nobody else does."""
+    if name not in store.repositories():
+        store.create_repository(name, branch)
+    elif branch not in {found.name for found in store.branches(name)}:
         raise UsageError(
             f"repository {name!r} has no branch {branch!r}", remedy="choose one with --branch"
         )
     if files is not None:
         if not files.is_dir():
             raise UsageError(f"--from {files} is no directory", remedy="name a directory of files")
-        home.store.import_directory(name, branch, files, f"files from {files.resolve().name}")
-    head = home.store.head(name, branch)
-    return {"repository": name, "branch": branch, "ref_type": "commit", "ref": head.id}
+        store.import_directory(name, branch, files, f"files from {files.resolve().name}")
 
 
-def _usual_repository(home: Home, source: WorkflowSource) -> str:
+def _usual_repository(store: EmbeddedStore, source: WorkflowSource) -> str:
     """Name a workflow's repository after it; a single task works on the only one there is."""
-    known = home.store.repositories()
+    known = store.repositories()
     if source.single_task and len(known) == 1:
         return known[0]
     name = re.sub(r"[^a-z0-9-]+", "-", str(source.definition.get("name")).lower()).strip("-")[:60]

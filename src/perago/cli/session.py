@@ -9,13 +9,14 @@ from typing import Any
 
 from perago.brokers.local import Runner, RunRecord, RunStatus
 from perago.cli.screen import say
+from perago.cli.seed import chosen_store
 from perago.cli.view import View, view_for
 from perago.cli.workflow_source import WorkflowSource
 from perago.definition import TaskDefinition
 from perago.modules import load_tasks
 from perago.settings import Settings
 from perago.tidy import drop_orphans, sweep_rooms
-from perago.wiring import Home, local_pool, local_runner
+from perago.wiring import Home, LocalWork, StoreKind, local_pool, local_runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,18 @@ class Session:
     settings: Settings
     jobs: int
     mode: str
+    store: StoreKind
     as_json: bool
 
     def start(self, source: WorkflowSource, given: Mapping[str, Any]) -> RunRecord:
         """Check a workflow, then run it to its end."""
-        with self._runner(source.modules, source.tasks) as (runner, view):
+        with self._runner(source.modules, source.tasks, self.store) as (runner, view):
             made = runner.create(
-                source.definition, given, modules=source.modules, source=source.name
+                source.definition,
+                given,
+                modules=source.modules,
+                store=self.store,
+                source=source.name,
             )
             self._announce(made, "")
             with view:
@@ -42,7 +48,8 @@ class Session:
         """Go on with a run, from its last completed step."""
         remembered = self.home.state.run(run_id)
         tasks = load_tasks(remembered.modules)
-        with self._runner(remembered.modules, tasks) as (runner, view):
+        store = chosen_store(remembered.store)
+        with self._runner(remembered.modules, tasks, store) as (runner, view):
             over = remembered.status is RunStatus.COMPLETED
             self._announce(remembered, " was already completed" if over else " goes on")
             with view:
@@ -50,10 +57,11 @@ class Session:
 
     @contextmanager
     def _runner(
-        self, modules: tuple[str, ...], tasks: Mapping[str, TaskDefinition]
+        self, modules: tuple[str, ...], tasks: Mapping[str, TaskDefinition], store: StoreKind
     ) -> Iterator[tuple[Runner, View]]:
         """Own the executors; what dead attempts left is removed when they are gone."""
-        pool = local_pool(self.settings, modules, self.jobs, self.mode)
+        work = LocalWork(self.settings, modules, store)
+        pool = local_pool(work, self.jobs, self.mode)
         view = view_for(as_json=self.as_json, live=self.mode == "process")
         try:
             yield local_runner(self.home, pool, tasks, view), view

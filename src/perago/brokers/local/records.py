@@ -31,7 +31,8 @@ class RunRecord:
     """One workflow instance.
 
     ``generation`` counts the resumes of a failed run: failures of earlier generations no longer
-    use up retries. ``clock_from`` is where workflow and total timeouts begin to count.
+    use up retries. ``clock_from`` is where workflow and total timeouts begin to count. ``store``
+    is the name of the store its workspaces are in.
     """
 
     id: str
@@ -46,6 +47,7 @@ class RunRecord:
     reason: str = ""
     ended_at: float | None = None
     generation: int = 0
+    store: str = "embedded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class Runner:
         given: Mapping[str, object],
         *,
         modules: Collection[str] = (),
+        store: str = "embedded",
         correlation_id: str | None = None,
         source: str = "workflow",
     ) -> RunRecord:
@@ -77,6 +78,7 @@ class Runner:
             id=str(uuid.uuid4()),
             workflow=definition,
             modules=tuple(modules),
+            store=store,
             input=workflow.started_with(given),
             status=RunStatus.RUNNING,
             created_at=now,

@@ -28,7 +28,8 @@ create table runs (
     output         text not null,
     reason         text not null,
     ended_at       real,
-    generation     integer not null
+    generation     integer not null,
+    store          text not null
 ) strict;
 create table tasks (
     run_id         text not null references runs (id),

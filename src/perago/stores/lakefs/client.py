@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
+from perago.errors import NotFoundError
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
 
@@ -24,6 +25,7 @@ CONNECT_SECONDS = 5.0
 PAGE = 1000
 _PAUSES = (0.1, 0.5, 2.0)
 _OK = range(200, 300)
+_READ_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Ask:
     query: Mapping[str, Any] | None = None
     body: Any = None
     timeout_seconds: float = CALL_SECONDS
+    plain: bool = False
+    """Its answer is no JSON, and is not looked at."""
 
 
 class LakeFSClient:
@@ -56,14 +60,18 @@ class LakeFSClient:
         self.requests = 0
 
     def ask(self, ask: Ask) -> Any:
-        """Send a request and read its JSON answer; repeats only what may be repeated."""
+        """Send a request and read its JSON answer; repeats only what may be repeated.
+
+        It takes no longer than twice its timeout, however often it is repeated.
+        """
         pauses = iter(_PAUSES)
+        last = time.monotonic() + ask.timeout_seconds
         while True:
             status, answer, why = self._send(ask)
             if status in _OK:
                 return answer
             pause = next(pauses, None)
-            if pause is None or not may_retry(ask.call, status):
+            if pause is None or not may_retry(ask.call, status) or time.monotonic() > last:
                 break
             time.sleep(pause)
         if status is None:
@@ -89,6 +97,7 @@ class LakeFSClient:
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """Open an object for reading; what breaks off in the middle is an error."""
         self.requests += 1
+        answer = None
         try:
             answer = self._pool.request(
                 "GET", self._url(path, query), timeout=_timeout(CALL_SECONDS), preload_content=False
@@ -97,8 +106,12 @@ class LakeFSClient:
                 raise translate(Call.READ, answer.status, "", what)
             yield answer
             answer.release_conn()
+            answer = None
         except urllib3.exceptions.HTTPError as error:
             raise unanswered(Call.READ, what, _reason(error)) from error
+        finally:
+            if answer is not None:  # Half read: this connection is of no more use.
+                answer.close()
 
     def send(
         self, what: str, path: str, query: Mapping[str, Any], parts: Iterable[bytes]
@@ -136,6 +149,7 @@ class LakeFSClient:
         if body is not None:
             headers["Content-Type"] = "application/json"
         self.requests += 1
+        deadline = time.monotonic() + ask.timeout_seconds
         try:
             answer = self._pool.request(
                 ask.method,
@@ -144,10 +158,16 @@ class LakeFSClient:
                 headers=headers,
                 timeout=_timeout(ask.timeout_seconds),
                 redirect=False,
+                preload_content=False,
             )
+            data = _whole(answer, deadline)
         except urllib3.exceptions.HTTPError as error:
             return None, None, _reason(error)
-        found = _json(answer.data)
+        found = _json(data)
+        if answer.status in _OK and data and found is None and not ask.plain:
+            return None, None, "what came is not JSON"
+        if found is None:
+            return answer.status, None, data[:200].decode(errors="replace")
         message = str(found.get("message", "")) if isinstance(found, dict) else ""
         return answer.status, found, message
 
@@ -158,6 +178,9 @@ def _timeout(seconds: float) -> urllib3.Timeout:
 
 def path_of(*parts: str) -> str:
     """Join path segments, each quoted whole."""
+    for part in parts:
+        if part in {".", ".."}:  # Libraries on the way would take it for a direction.
+            raise NotFoundError(f"{part!r} names nothing in lakeFS", remedy="check the input")
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
@@ -168,11 +191,24 @@ def _plain(query: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _whole(answer: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    """Read all of an answer; drops that keep every single read alive still have to end in time."""
+    parts: list[bytes] = []
+    while part := answer.read1(_READ_BYTES):
+        parts.append(part)
+        if time.monotonic() > deadline:
+            answer.close()
+            raise urllib3.exceptions.TimeoutError
+    answer.release_conn()
+    return b"".join(parts)
+
+
 def _json(data: bytes) -> Any:
+    """Read an answer; None for what is none."""
     try:
         return json.loads(data) if data else None
     except ValueError:
-        return {"message": data[:200].decode(errors="replace")}
+        return None
 
 
 def _reason(error: Exception) -> str:

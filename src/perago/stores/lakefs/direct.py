@@ -18,7 +18,7 @@ class ApiObjects:
         """Write one object to its new file, verified (D3)."""
         path = path_of("repositories", self._repository, "refs", ref, "objects")
         with (
-            self._client.body("read object", path, {"path": fetch.key}) as answer,
+            self._client.body(f"read object {fetch.key!a}", path, {"path": fetch.key}) as answer,
             Incoming(fetch) as file,
         ):
             for chunk in answer.stream(CHUNK):
@@ -30,6 +30,7 @@ class ApiObjects:
         path = path_of("repositories", self._repository, "branches", branch, "objects")
         with Outgoing(put) as file:
             parts = file.parts(CHUNK, advance)
-            said = self._client.send("write object", path, {"path": put.key}, parts)
+            what = f"write object {put.key!a}"
+            said = self._client.send(what, path, {"path": put.key}, parts)
             file.settled()
             file.agree(str(said.get("checksum", "")))

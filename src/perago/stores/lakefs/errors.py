@@ -34,6 +34,8 @@ class Call(Enum):
 
 AMBIGUOUS = frozenset({408, 499, 500, 502, 503, 504})
 RETRYABLE = AMBIGUOUS | {423, 429}
+_UNKNOWN_KEY = 401
+_REFUSED = 403
 _NOT_FOUND = 404
 _CONFLICT = 409
 _LOST_RACE = frozenset({409, 412, 423, 429})
@@ -49,9 +51,11 @@ def may_retry(call: Call, status: int | None) -> bool:
 def translate(call: Call, status: int, message: str, what: str) -> PeragoError:
     """Turn a refusal into an error of ours; ``what`` says what was asked."""
     text = f"{what}: lakeFS answered {status}" + (f" ({message})" if message else "")
-    if status in {401, 403}:
+    if status in {_UNKNOWN_KEY, _REFUSED}:
         asked = what.partition(" ")[0]
         remedy = f"permit the worker's key to {asked}, or unprotect the branch"
+        if status == _UNKNOWN_KEY:
+            remedy = "check the worker's lakeFS key and its secret"
         return PermissionRefusedError(text, remedy=remedy)
     if status == _NOT_FOUND:
         return NotFoundError(text, remedy="check the repository, branch and ref")

@@ -112,15 +112,17 @@ class Manifests:
             ref,
             root,
         )
-        return None if found is None else [tuple(row) for row in _unpack(found[0])]  # type: ignore[misc]
+        rows = None if found is None else _unpack(found[0])
+        return None if rows is None else [tuple(row) for row in rows]  # type: ignore[misc]
 
     def _delta(self, repository: str, ref: str) -> Delta | None:
         found = self._read(
             "SELECT base, body FROM deltas WHERE repository=? AND ref=?", repository, ref
         )
-        if found is None:
+        body: Mapping[str, list[object]] | None
+        body = None if found is None else _unpack(found[1])  # type: ignore[assignment]
+        if found is None or body is None:
             return None
-        body: Mapping[str, list[object]] = _unpack(found[1])  # type: ignore[assignment]
         puts: list[Row] = [tuple(row) for row in body["puts"]]  # type: ignore[arg-type, misc]
         return Delta(str(found[0]), puts, [str(key) for key in body["deletes"]])
 
@@ -151,6 +153,10 @@ def _pack(value: object) -> bytes:
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
 
 
-def _unpack(body: object) -> list[list[object]]:
-    found: list[list[object]] = json.loads(zlib.decompress(body))  # type: ignore[arg-type]
+def _unpack(body: object) -> list[list[object]] | None:
+    """Read what was kept; None when it was damaged since: then it is asked for again."""
+    try:
+        found: list[list[object]] = json.loads(zlib.decompress(body))  # type: ignore[arg-type]
+    except (zlib.error, ValueError, TypeError):
+        return None
     return found

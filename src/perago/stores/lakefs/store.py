@@ -7,6 +7,7 @@ between calls is what never changes: commits by their id, listings of commits, c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from perago.errors import (
@@ -36,6 +37,7 @@ from perago.transfer.cache import ContentCache
 TRANSFERS = 32
 BULK = 1000
 SEAL_TRIES = 3
+DROP_SECONDS = 15.0
 _MD5_DIGITS = 32
 
 
@@ -120,7 +122,7 @@ class LakeFSStore:
     def open_staging(self, staging: Staging, at: str) -> None:
         path = path_of("repositories", staging.repository, "branches")
         body = {"name": staging.branch, "source": at, "hidden": True}
-        self.client.ask(Ask("create branch", "POST", path, Call.CREATE, body=body))
+        self.client.ask(Ask("create branch", "POST", path, Call.CREATE, body=body, plain=True))
         self._manifests.derive(staging.repository, staging.branch, Delta(at, (), ()))
 
     def write(
@@ -146,7 +148,8 @@ class LakeFSStore:
     def drop(self, staging: Staging) -> None:
         path = path_of("repositories", staging.repository, "branches", staging.branch)
         try:
-            self.client.ask(Ask("delete branch", "DELETE", path, Call.PRIVATE))
+            ask = Ask("delete branch", "DELETE", path, Call.PRIVATE, timeout_seconds=DROP_SECONDS)
+            self.client.ask(ask)
         except NotFoundError:
             return
 
@@ -161,7 +164,7 @@ class LakeFSStore:
         decision = publication.decision
         if isinstance(decision, Merge):
             ref = self._merge(publication, decision)
-            self._manifests.same(publication.repository, ref, decision.source)
+            self._learn(publication.repository, ref, decision.source)
         else:
             ref = decision.to if isinstance(decision, Relocate) else decision.source
             self._reset(publication, ref)
@@ -173,6 +176,13 @@ class LakeFSStore:
         self._manifests.close()
 
     # --- requests ---------------------------------------------------------------------------
+
+    def _learn(self, repository: str, merged: str, source: str) -> None:
+        """Know what a merge holds, unless others' changes came between: then it holds more."""
+        with suppress(StoreError):  # The head is read next anyway, and that speaks up.
+            parents = self.commit(repository, merged).parents
+            if parents == self.commit(repository, source).parents:
+                self._manifests.same(repository, merged, source)
 
     def _merge(self, publication: Publication, decision: Merge) -> str:
         path = path_of(

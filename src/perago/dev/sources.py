@@ -1,0 +1,68 @@
+"""Where a program comes from: a variable, ``PATH``, the cache, and only then a build."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from perago.dev.builds import Workshop
+from perago.dev.cache import Cache
+from perago.dev.narration import Narrator, Silent
+from perago.dev.recipes import PROGRAMS, GoRecipe, Program
+from perago.dev.tools import Tools, answer
+from perago.errors import RuntimeConfigError
+
+
+class Sources:
+    """Finds or makes the programs, in this order."""
+
+    def __init__(
+        self, environ: Mapping[str, str] | None = None, narrator: Narrator | None = None
+    ) -> None:
+        self._environ = os.environ if environ is None else environ
+        self.narrator = narrator or Silent()
+        self.cache = Cache.of(self._environ)
+        self.tools = Tools(self.cache, self.narrator, self._environ)
+
+    def program(self, name: str) -> Path:
+        """Give the file of ``lakefs``, ``lakectl``, ``versitygw`` or ``conductor``."""
+        wanted = PROGRAMS[name]
+        return self._named(wanted) or self._on_path(wanted) or self._made(wanted)
+
+    def version(self, name: str) -> str:
+        """Say which version ``program`` gives; one that a variable names is not asked."""
+        wanted = PROGRAMS[name]
+        given = self._environ.get(wanted.variable, "").strip()
+        return "given" if given else wanted.recipe.version
+
+    def java(self) -> Path:
+        """Give a Java that can run Conductor."""
+        return self.tools.java()
+
+    def _named(self, wanted: Program) -> Path | None:
+        given = self._environ.get(wanted.variable, "").strip()
+        if not given:
+            return None
+        path = Path(given).expanduser().absolute()
+        if not path.is_file():
+            raise RuntimeConfigError(
+                f"{wanted.variable} names {path}, where there is no file",
+                remedy="name the program itself, or unset the variable",
+            )
+        return path
+
+    def _on_path(self, wanted: Program) -> Path | None:
+        if not isinstance(wanted.recipe, GoRecipe):
+            return None
+        found = shutil.which(wanted.file, path=self._environ.get("PATH"))
+        exact = rf"(?<![\d.]){re.escape(wanted.recipe.version)}(?![\d.])"
+        return Path(found) if found and re.search(exact, answer(found, "--version")) else None
+
+    def _made(self, wanted: Program) -> Path:
+        workshop = Workshop(self.cache, self.tools, self.narrator)
+        make = partial(workshop.make, wanted.recipe)
+        return self.cache.provide(wanted.recipe, make, self.narrator) / wanted.file

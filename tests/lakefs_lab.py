@@ -1,0 +1,83 @@
+"""A real lakeFS server as a store whose past a test can arrange."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from perago.dev import LakeFSEndpoint
+from perago.protocol.values import Commit
+from perago.settings import LakeFSSettings
+from perago.stores.lakefs.client import Ask, path_of
+from perago.stores.lakefs.errors import Call
+from perago.stores.lakefs.manifests import Manifests
+from perago.stores.lakefs.store import LakeFSStore
+from perago.transfer.cache import ContentCache
+
+
+@dataclass(frozen=True)
+class NamedBranch:
+    name: str
+
+
+def new_name() -> str:
+    """Name a repository nobody else has."""
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+class ArrangedLakeFS(LakeFSStore):
+    """lakeFS through its own API, for what the port does not offer."""
+
+    def __init__(self, endpoint: LakeFSEndpoint, root: Path, url: str | None = None) -> None:
+        """``url`` leads somewhere else than straight to the server, to a proxy for instance."""
+        super().__init__(
+            LakeFSSettings(url or endpoint.endpoint, endpoint.access_key_id, endpoint.secret),
+            ContentCache(root / "cache", 1 << 30),
+            Manifests(root / "manifests.sqlite"),
+        )
+        self._endpoint = endpoint
+
+    def create_repository(self, name: str, branch: str = "main") -> Commit:
+        body = {
+            "name": name,
+            "storage_namespace": self._endpoint.storage_namespace(name),
+            "default_branch": branch,
+        }
+        self._arrange("POST", path_of("repositories"), body)
+        return self.head(name, branch)
+
+    def branches(self, repository: str, *, hidden: bool = False) -> list[NamedBranch]:
+        path = path_of("repositories", repository, "branches")
+        found = self.client.pages(Ask("list", "GET", path, query={"show_hidden": hidden}))
+        return [NamedBranch(item["id"]) for item in found]
+
+    def put(self, repository: str, branch: str, key: str, source: bytes) -> object:
+        path = path_of("repositories", repository, "branches", branch, "objects")
+        return self.client.send("put", path, {"path": key}, [source] if source else [])
+
+    def remove(self, repository: str, branch: str, key: str) -> None:
+        path = path_of("repositories", repository, "branches", branch, "objects", "delete")
+        self._arrange("POST", path, {"paths": [key]})
+
+    def commit_branch(
+        self,
+        repository: str,
+        branch: str,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Commit:
+        path = path_of("repositories", repository, "branches", branch, "commits")
+        body = {"message": message, "metadata": dict(metadata or {})}
+        return self.commit(repository, self._arrange("POST", path, body)["id"])
+
+    def open_object(self, repository: str, ref: str, key: str) -> BinaryIO:
+        path = path_of("repositories", repository, "refs", ref, "objects")
+        with self.client.body("read", path, {"path": key}) as answer:
+            return io.BytesIO(answer.read())
+
+    def _arrange(self, method: str, path: str, body: object) -> Any:
+        return self.client.ask(Ask("arrange", method, path, Call.PRIVATE, body=body))
