@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from perago.brokers.local import RunStatus
 from perago.clock import SystemClock
 from perago.protocol.names import STAGING
-from perago.protocol.values import Status
+from perago.protocol.values import Staging, Status
 from perago.wiring import Home
 from perago.workspace.sweeper import Swept, sweep
+
+if TYPE_CHECKING:
+    from perago.stores.lakefs.store import LakeFSStore
 
 
 def sweep_rooms(home: Home, ttl_seconds: float, *, dry_run: bool = False) -> list[Swept]:
@@ -42,6 +47,37 @@ def drop_orphans(home: Home) -> int:
     found = orphaned_branches(home)
     for repository, branch in found:
         home.store.delete_branch(repository, branch)
+    return len(found)
+
+
+def lakefs_orphans(home: Home, store: LakeFSStore) -> list[tuple[str, str]]:
+    """Find the staging branches that ended attempts of this home left on lakeFS.
+
+    Others work there too: only what an execution of ours made, and ended, is ours to remove.
+    """
+    from perago.stores.lakefs.admin import staging_branches  # noqa: PLC0415 - an optional extra
+
+    ended: dict[str, set[str]] = {}
+    for run in home.state.runs(limit=1_000_000):
+        if run.store != "lakefs":
+            continue
+        for task in home.state.tasks(run.id):
+            workspace = task.input.get("workspace")
+            if isinstance(workspace, dict) and task.status is not Status.IN_PROGRESS:
+                ended.setdefault(str(workspace.get("repository")), set()).add(task.execution_id)
+    return [
+        (repository, branch)
+        for repository, executions in sorted(ended.items())
+        for branch in staging_branches(store.client, repository)
+        if branch.rpartition("-exec-")[2] in executions
+    ]
+
+
+def drop_lakefs_orphans(home: Home, store: LakeFSStore) -> int:
+    """Delete them."""
+    found = lakefs_orphans(home, store)
+    for repository, branch in found:
+        store.drop(Staging(repository, branch))
     return len(found)
 
 

@@ -14,6 +14,7 @@ from perago.cli import (
     checkout,
     dev,
     diff,
+    doctor,
     extract,
     gc,
     init,
@@ -52,6 +53,7 @@ app.command("inspect", rich_help_panel=_LOOK)(inspect.inspect)
 app.command("diff", rich_help_panel=_LOOK)(diff.diff)
 app.command("checkout", rich_help_panel=_LOOK)(checkout.checkout)
 app.add_typer(repo.app, name="repo", rich_help_panel=_START)
+app.command("doctor", rich_help_panel=_KEEP)(doctor.doctor)
 app.command("gc", rich_help_panel=_KEEP)(gc.gc)
 app.add_typer(dev.app, name="dev", rich_help_panel=_START)
 

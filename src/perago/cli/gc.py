@@ -21,8 +21,14 @@ def gc(
     """Remove orphaned directories, staging branches of ended attempts, and unreachable content."""
     from perago.errors import UsageError
     from perago.settings import parse_duration
-    from perago.tidy import drop_orphans, orphaned_branches, sweep_rooms
-    from perago.wiring import home_here, settings_here
+    from perago.tidy import (
+        drop_lakefs_orphans,
+        drop_orphans,
+        lakefs_orphans,
+        orphaned_branches,
+        sweep_rooms,
+    )
+    from perago.wiring import home_here, lakefs_here, settings_here
 
     try:
         age = parse_duration(older_than)
@@ -33,6 +39,12 @@ def gc(
     branches = orphaned_branches(home)
     if delete:
         drop_orphans(home)
+    if any(run.store == "lakefs" for run in home.state.runs(limit=1_000_000)):
+        store = lakefs_here()
+        branches += lakefs_orphans(home, store)
+        if delete:
+            drop_lakefs_orphans(home, store)
+        store.close()
     freed = home.store.collect(age, dry_run=not delete)
     gone = [str(found.path) for found in rooms if found.removed]
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,11 @@ from perago.cli.seed import chosen_store
 from perago.cli.view import View, view_for
 from perago.cli.workflow_source import WorkflowSource
 from perago.definition import TaskDefinition
+from perago.errors import PeragoError
 from perago.modules import load_tasks
 from perago.settings import Settings
-from perago.tidy import drop_orphans, sweep_rooms
-from perago.wiring import Home, LocalWork, StoreKind, local_pool, local_runner
+from perago.tidy import drop_lakefs_orphans, drop_orphans, sweep_rooms
+from perago.wiring import Home, LocalWork, StoreKind, lakefs_of, local_pool, local_runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,19 @@ class Session:
             yield local_runner(self.home, pool, tasks, view), view
         finally:
             pool.close()
-            sweep_rooms(self.home, self.settings.gc_ttl_seconds)
-            drop_orphans(self.home)
+            self._tidy(store)
             self.home.close()
+
+    def _tidy(self, store: StoreKind) -> None:
+        """Remove what dead attempts left; on a server that cannot be asked it waits for gc."""
+        sweep_rooms(self.home, self.settings.gc_ttl_seconds)
+        if store == "embedded":
+            drop_orphans(self.home)
+            return
+        with suppress(PeragoError):
+            lakefs = lakefs_of(self.settings)
+            drop_lakefs_orphans(self.home, lakefs)
+            lakefs.close()
 
     def _announce(self, run: RunRecord, what: str) -> None:
         if not self.as_json:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from perago.errors import UsageError
+from perago.ports import Publication, Put
+from perago.protocol.names import STAGING
+from perago.protocol.publication import Merge, Relocate
+from perago.protocol.values import Staging
 from perago.stores.lakefs.client import Ask, LakeFSClient, path_of
 from perago.stores.lakefs.errors import Call
+from perago.stores.lakefs.store import LakeFSStore
+from perago.transfer.copying import entry_of
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,62}")
 
@@ -35,3 +45,50 @@ def create_repository(client: LakeFSClient, name: str, storage: str | None, bran
     body = {"name": name, "storage_namespace": storage, "default_branch": branch}
     ask = Ask(f"create repository {name}", "POST", path_of("repositories"), Call.CREATE, body=body)
     client.ask(ask)
+
+
+def version(client: LakeFSClient) -> str:
+    """Say which lakeFS it is."""
+    return str(configuration(client).get("version_config", {}).get("version", "unknown"))
+
+
+def user(client: LakeFSClient) -> str:
+    """Say whose key it is; an error tells that it is nobody's."""
+    found = client.ask(Ask("read user", "GET", path_of("user")))
+    return str(found["user"]["id"])
+
+
+def server_time(client: LakeFSClient) -> str:
+    """Return the server's own idea of the time, as its answers carry it."""
+    return client.header("GET", path_of("healthcheck"), "date")
+
+
+def staging_branches(client: LakeFSClient, repository: str) -> Iterator[str]:
+    """List the private branches of attempts, living and dead."""
+    path = path_of("repositories", repository, "branches")
+    query = {"prefix": STAGING, "show_hidden": True}
+    for item in client.pages(Ask(f"list branches of {repository}", "GET", path, query=query)):
+        yield str(item["id"])
+
+
+def rehearse(store: LakeFSStore, repository: str, name: str) -> str:
+    """Do on two scratch branches what an attempt does; says which way the bytes went."""
+    path = path_of("repositories", repository)
+    branch = store.client.ask(Ask(f"read repository {repository}", "GET", path))["default_branch"]
+    base = store.head(repository, branch)
+    work, target = Staging(repository, f"{name}-work"), Staging(repository, f"{name}-target")
+    with ExitStack() as undo, tempfile.TemporaryDirectory(prefix="perago-doctor-") as directory:
+        for scratch in (work, target):
+            store.open_staging(scratch, base.id)
+            undo.callback(store.drop, scratch)
+        file = Path(directory) / "probe"
+        content = name.encode()
+        file.write_bytes(content)
+        put = Put(f"{name}/probe", entry_of(content, store.checksum), file)
+        store.write(work, [put], [], lambda _: None)
+        sealed = store.seal(work, "perago doctor", {"perago.execution_id": name})
+        for decision in (Merge(base.id, sealed.commit), Relocate("", base.id)):
+            store.apply(
+                Publication(repository, target.branch, decision, "head", "perago doctor", {}, 30.0)
+            )
+    return store.way(repository)

@@ -91,6 +91,14 @@ class LakeFSClient:
                 return
             after = page["pagination"]["next_offset"]
 
+    def header(self, method: str, path: str, name: str) -> str:
+        """Return one header of an answer; empty when there is none."""
+        try:
+            answer = self._pool.request(method, self._url(path, {}), timeout=_timeout(CALL_SECONDS))
+        except urllib3.exceptions.HTTPError:
+            return ""
+        return str(answer.headers.get(name, ""))
+
     @contextmanager
     def body(
         self, what: str, path: str, query: Mapping[str, Any]

@@ -75,3 +75,10 @@ class Roads:
                 direct = ApiObjects(self._client, repository)
                 road = self._known[repository] = Road(direct, gateway if works else None)
             return road
+
+    def way(self, repository: str) -> str:
+        """Say which way was found for a repository."""
+        road = self._known.get(repository)
+        if road is None:
+            return "an unknown way"
+        return "the S3 gateway" if road.gateway else "the API"

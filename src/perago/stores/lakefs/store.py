@@ -142,6 +142,7 @@ class LakeFSStore:
 
     def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
         sealed = self._commit_staging(staging, message, metadata)
+        self._commits[staging.repository, sealed.id] = sealed
         self._manifests.same(staging.repository, sealed.id, staging.branch)
         return StagedWorkspace(staging.repository, staging.branch, sealed.id)
 
@@ -169,6 +170,10 @@ class LakeFSStore:
             ref = decision.to if isinstance(decision, Relocate) else decision.source
             self._reset(publication, ref)
         return Published(ref, publication.fence)
+
+    def way(self, repository: str) -> str:
+        """Say how object bytes travel, once some have."""
+        return self._roads.way(repository)
 
     def close(self) -> None:
         """Close connections."""

@@ -1,0 +1,46 @@
+"""``perago doctor``: is everything there that a run needs?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from perago.cli.exits import FAILED
+from perago.cli.screen import AsJson, emit, plain, say
+
+_MARKS = {
+    "good": "[green]✓[/green]",
+    "doubtful": "[yellow]![/yellow]",
+    "bad": "[red]✗[/red]",
+    "not configured": "[dim]-[/dim]",
+}
+
+
+def doctor(
+    repository: Annotated[
+        str | None,
+        typer.Option("--repo", "-r", help="Try the worker's permissions on this repository."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check this machine and the configured servers, and say what to fix.
+
+    With --repo it rehearses an attempt on scratch branches, which it deletes again.
+    """
+    from perago.doctor import examine
+    from perago.wiring import settings_here
+
+    findings = []
+    for finding in examine(settings_here(), repository):
+        findings.append(finding)
+        if not as_json:
+            say(f"{_MARKS[finding.health]} {plain(finding.what)}: {plain(finding.detail)}")
+            if finding.remedy:
+                say(f"  [bold]{plain(finding.remedy)}[/bold]")
+    bad = any(finding.health == "bad" for finding in findings)
+    if as_json:
+        emit({"healthy": not bad, "findings": [asdict(finding) for finding in findings]})
+    if bad:
+        raise typer.Exit(FAILED)

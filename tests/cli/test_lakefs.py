@@ -1,0 +1,120 @@
+"""The commands on a real lakeFS server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perago.dev import LakeFSEndpoint
+from tests.cli.conftest import Perago
+from tests.lakefs_lab import ArrangedLakeFS, new_name
+
+FILES = {"harbour.txt": b"boats and lamps and boats\n"}
+
+
+@pytest.fixture
+def server(
+    lakefs_server: LakeFSEndpoint, tmp_path_factory: pytest.TempPathFactory
+) -> ArrangedLakeFS:
+    return ArrangedLakeFS(lakefs_server, tmp_path_factory.mktemp("looker"))
+
+
+@pytest.fixture
+def repository(project: Path, perago: Perago, server: ArrangedLakeFS) -> str:
+    """Configure the project for the server, and make a repository with a text on it."""
+    assert perago("init", ".").code == 0
+    endpoint = server._endpoint  # noqa: SLF001 - the keys of the server under test
+    (project / ".env").write_text(
+        f"LAKECTL_SERVER_ENDPOINT_URL={endpoint.endpoint}\n"
+        f"LAKECTL_CREDENTIALS_ACCESS_KEY_ID={endpoint.access_key_id}\n"
+        f"LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY={endpoint.secret}\n"
+        f"PERAGO_CACHE_ROOT={project / 'cache'}\n"
+    )
+    name = new_name()
+    made = perago("repo", "init", name, "--json")
+    assert made.json["made"], made
+    for key, content in FILES.items():
+        server.put(name, "main", key, content)
+    server.commit_branch(name, "main", "texts")
+    return name
+
+
+def test_a_workflow_publishes_on_lakefs(
+    perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", repository)
+    first = perago(*run, "--json")
+    assert first.code == 0, first
+    assert first.json["output"]["words"] == ["boats", "lamps"]
+    head = server.head(repository, "main")
+    assert head.id == first.json["output"]["workspace"]["ref"]
+    assert head.metadata["perago.phase"] == "confirm"
+    assert "nothing to publish" in perago(*run).out
+
+
+def test_a_killed_attempt_is_replaced_and_leaves_no_branch(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", repository)
+    before = server.head(repository, "main")
+    answer = perago(*run, env={"PERAGO_KILL_AT": "count:0:after publish"})
+    assert "killed by SIGKILL" in answer.out
+    assert "replaced an abandoned one by" in answer.out
+    assert server.head(repository, "main").parents == (before.id,)
+    assert [branch.name for branch in server.branches(repository, hidden=True)] == ["main"]
+    collected = perago("gc", "--json")
+    assert collected.json["branches"] == []
+
+
+def test_a_stopped_run_goes_on_where_it_was(perago: Perago, repository: str) -> None:
+    failed = perago(
+        *("run", "tasks:count_words", "--store", "lakefs", "--repo", repository),
+        *("--params", '{"min_length": 0}', "--json"),
+    )
+    assert failed.code == 1
+    resumed = perago("run", "--resume", failed.json["run"], "--json")
+    assert resumed.code == 1
+    assert "min_length" in resumed.json["reason"]
+
+
+def test_doctor_finds_everything_well_and_says_what_is_not(
+    perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    well = perago("doctor", "--repo", repository, "--json")
+    assert well.code == 0, well
+    assert well.json["healthy"]
+    assert [branch.name for branch in server.branches(repository, hidden=True)] == ["main"]
+    wrong = {"LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY": "wrong"}
+    ill = perago("doctor", "--json", env=wrong)
+    assert ill.code == 1
+    bad = [finding for finding in ill.json["findings"] if finding["health"] == "bad"]
+    assert [finding["what"] for finding in bad] == ["lakeFS"]
+    assert bad[0]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("run", "tasks:count_words", "--store", "lakefs"), "which repository"),
+        (("run", "tasks:count_words", "--store", "lakefs", "--repo", "no-such"), "no-such"),
+        (("run", "tasks:count_words", "--store", "x"), "embedded or lakefs"),
+        (("repo", "init", "No!"), "small letters"),
+    ],
+)
+def test_mistakes_on_lakefs_get_one_sentence(
+    perago: Perago, repository: str, arguments: tuple[str, ...], word: str
+) -> None:
+    answer = perago(*arguments)
+    assert answer.code in {2, 4}
+    assert answer.err.count("\n") == 1
+    assert word in answer.err
+
+
+def test_without_configuration_lakefs_is_refused(project: Path, perago: Perago) -> None:
+    assert perago("init", ".").code == 0
+    answer = perago("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", "any")
+    assert answer.code == 3
+    assert "LAKECTL_SERVER_ENDPOINT_URL" in answer.err
+    assert json.loads(perago("doctor", "--json").out)["healthy"]
