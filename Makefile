@@ -8,7 +8,7 @@ ARGS   ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-CODE   := $(wildcard src tests examples bench docs/conf.py)
+CODE   := $(wildcard src tests examples bench scripts docs/conf.py)
 
 OWN_UV := .cache/uv/bin/uv
 UV     := $(shell uv --version >/dev/null 2>&1 && command -v uv)

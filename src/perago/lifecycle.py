@@ -213,7 +213,7 @@ class Execution:
             total = sum(entry.size for entry in manifest.values())
             self._store.fetch(repository, ref, wanted, self._track.meter(Phase.DOWNLOAD, total))
             self._track.event("downloaded", files=len(manifest), bytes=total)
-            return baseline(room.workspace, manifest)
+            return baseline(room.workspace, manifest, self._store.checksum)
 
     def _guard(self, phase: Phase, guards: Sequence[Guard], job: Job, room: Room) -> None:
         with self._track.phase(phase):

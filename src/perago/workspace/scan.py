@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perago.errors import UnpublishableFileError
@@ -35,6 +35,7 @@ class Baseline:
     manifest: Manifest
     stamps: Mapping[str, Stamp]
     taken_ns: int
+    hashes: Mapping[str, Entry] = field(default_factory=dict)
 
     def untouched(self, path: str, found: Stamp) -> bool:
         """Tell by size, times and inode; a stamp too fresh to trust says no."""
@@ -42,11 +43,21 @@ class Baseline:
         return stamp == found and stamp[2] < self.taken_ns - _RACY_NS
 
 
-def baseline(root: Path, manifest: Manifest) -> Baseline:
-    """Remember how the files look right after the download."""
+def baseline(root: Path, manifest: Manifest, algorithm: str = "sha256") -> Baseline:
+    """Remember how the files look right after the download.
+
+    A file whose checksum cannot be computed here (a store's own tag) is hashed now: later nobody
+    could tell whether it was changed.
+    """
     taken = time.time_ns()
     stamps = {path: _stamp(os.lstat(f"{root}/{path}")) for path in manifest}
-    return Baseline(manifest, stamps, taken)
+    with _directory(root) as root_fd:
+        hashes = {
+            path: _hash(root_fd, path, algorithm)
+            for path, entry in manifest.items()
+            if _scheme(entry) is None
+        }
+    return Baseline(manifest, stamps, taken, hashes)
 
 
 def survey(root: Path, selection: Selection) -> Tree:
@@ -76,10 +87,17 @@ def scan(root: Path, selection: Selection, algorithm: str, before: Baseline) -> 
             known = before.manifest.get(path)
             if known and known.checksum and before.untouched(path, _stamp(files[path])):
                 manifest[path] = known
-            else:
-                wanted = known.checksum.partition(":")[0] if known and known.checksum else algorithm
-                manifest[path] = _hash(root_fd, path, wanted)
+                continue
+            hashed = _hash(root_fd, path, (known and _scheme(known)) or algorithm)
+            same = known and known.checksum and hashed == before.hashes.get(path)
+            manifest[path] = known if known and same else hashed
     return manifest
+
+
+def _scheme(entry: Entry) -> str | None:
+    """Name the hash of a checksum, if it is one that can be computed here."""
+    algorithm = entry.checksum.partition(":")[0]
+    return algorithm if algorithm in hashlib.algorithms_guaranteed else None
 
 
 def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
