@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from pydantic import BaseModel
 
-from bench.comparison import Comparison, Ratio
+from bench.comparison import Comparison, Options, Ratio
 from perago import WorkspaceSpec, task
 from perago.testing import Lab
 
@@ -43,7 +43,7 @@ def change(workspace: Path, params: Turn) -> Nothing:
 
 
 @contextmanager
-def comparison() -> Iterator[Comparison]:
+def comparison(_: Options) -> Iterator[Comparison]:
     """Prepare two thousand files in a store and in a plain directory."""
     with TemporaryDirectory(prefix="perago-bench-") as temporary:
         root = Path(temporary)

@@ -7,31 +7,65 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 Work = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """What a person may change on the command line."""
+
+    counts: tuple[int, ...] = (1_000, 10_000, 100_000)
+    gib: float = 1.0
+    peer: bool = True
+    """Whether ``perago`` 0.6.1, which takes minutes, runs as well."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ratio:
-    """How often ``slower`` goes into ``faster``, and what it should at most or at least be."""
+    """How often ``to`` goes into ``of``, and what that should at most or at least be."""
 
     name: str
     of: str
     to: str
     at_most: float | None = None
+    at_least: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something counted instead of timed."""
+
+    name: str
+    value: float
+    at_most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Named contenders, set up and ready; ``reset`` runs untimed before each measurement."""
+    """Named contenders, set up and ready; ``reset`` runs untimed before each measurement.
+
+    Those in ``slow`` run only so many times, without a round that warms up. ``facts`` is asked
+    when all is measured.
+    """
 
     name: str
     what: str
     contenders: Mapping[str, Work]
     ratios: Sequence[Ratio]
     reset: Work = field(default=lambda: None)
+    slow: Mapping[str, int] = field(default_factory=dict)
+    facts: Callable[[], Sequence[Fact]] = field(default=lambda: ())
+
+    def rounds(self, repeats: int) -> Iterator[tuple[int, str]]:
+        """Yield who runs when; round 0 only warms up."""
+        for turn in range(repeats + 1):
+            for name in self.contenders:
+                if name not in self.slow or 0 < turn <= self.slow[name]:
+                    yield turn, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +88,30 @@ class Timing:
 def measure(comparison: Comparison, repeats: int, tick: Callable[[], None]) -> dict[str, Timing]:
     """Run all contenders in turn, ``repeats`` times; the first round only warms up."""
     seconds: dict[str, list[float]] = {name: [] for name in comparison.contenders}
-    for turn in range(repeats + 1):
-        for name, work in comparison.contenders.items():
-            comparison.reset()
-            began = time.perf_counter()
-            work()
-            if turn:
-                seconds[name].append(time.perf_counter() - began)
-            tick()
+    for turn, name in comparison.rounds(repeats):
+        comparison.reset()
+        began = time.perf_counter()
+        comparison.contenders[name]()
+        if turn:
+            seconds[name].append(time.perf_counter() - began)
+        tick()
     return {name: Timing(tuple(found)) for name, found in seconds.items()}
 
 
-def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, object]:
+def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, Any]:
     """Put it in the shape that machines compare."""
     ratios = {}
+    facts = comparison.facts()
     for ratio in comparison.ratios:
         value = timings[ratio.of].median / timings[ratio.to].median
-        holds = ratio.at_most is None or value <= ratio.at_most
-        ratios[ratio.name] = {"value": round(value, 3), "target": ratio.at_most, "holds": holds}
+        ratios[ratio.name] = _verdict(value, ratio.at_most, ratio.at_least)
+    for fact in facts:
+        if fact.at_most is not None:
+            ratios[fact.name] = _verdict(fact.value, fact.at_most, None)
     return {
         "name": comparison.name,
         "what": comparison.what,
+        "load": os.getloadavg(),
         "contenders": {
             name: {
                 "median": timing.median,
@@ -83,7 +120,18 @@ def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, o
             }
             for name, timing in timings.items()
         },
+        "facts": {fact.name: round(fact.value, 3) for fact in facts},
         "ratios": ratios,
+    }
+
+
+def _verdict(value: float, at_most: float | None, at_least: float | None) -> dict[str, object]:
+    holds = (at_most is None or value <= at_most) and (at_least is None or value >= at_least)
+    return {
+        "value": round(value, 3),
+        "target": at_least if at_most is None else at_most,
+        "kind": "at least" if at_least is not None else "at most",
+        "holds": holds,
     }
 
 
@@ -94,4 +142,5 @@ def machine() -> dict[str, object]:
         "system": platform.system(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
+        "load": os.getloadavg(),
     }

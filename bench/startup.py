@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.comparison import Comparison, Ratio, Work
+from bench.comparison import Comparison, Options, Ratio, Work
 
 
 def python(*arguments: str) -> Work:
@@ -20,7 +20,7 @@ def python(*arguments: str) -> Work:
 
 
 @contextmanager
-def comparison() -> Iterator[Comparison]:
+def comparison(_: Options) -> Iterator[Comparison]:
     """Compare with what pydantic alone costs."""
     yield Comparison(
         name="startup",

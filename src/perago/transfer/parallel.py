@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 from perago.ports import Advance
@@ -18,6 +19,28 @@ _BYTES_FOR_A_THREAD = 16 << 20
 
 class _Stopped(Exception):  # noqa: N818 -- not an error: another item failed
     """Ends an item in the middle because something else failed."""
+
+
+class Allowance:
+    """So many bytes in memory at a time, over all threads; one item may always go ahead."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._used = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def of(self, size: int) -> Iterator[None]:
+        """Wait until there is room for it."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._used or self._used + size <= self._most)
+            self._used += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= size
+                self._changed.notify_all()
 
 
 def local_threads(items: int, size: int) -> int:

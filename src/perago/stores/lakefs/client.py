@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from perago.errors import NotFoundError
+from perago.errors import NotFoundError, RuntimeConfigError
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
 
@@ -26,6 +26,7 @@ PAGE = 1000
 _PAUSES = (0.1, 0.5, 2.0)
 _OK = range(200, 300)
 _READ_BYTES = 1 << 16
+_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class LakeFSClient:
 
     def __init__(self, settings: LakeFSSettings, connections: int = 32) -> None:
         self.endpoint = settings.endpoint.rstrip("/").removesuffix("/api/v1")
+        if not self.endpoint.startswith(("http://", "https://")):
+            raise RuntimeConfigError(
+                f"lakeFS endpoint {settings.endpoint!a} is no address",
+                remedy="set LAKECTL_SERVER_ENDPOINT_URL to one that starts with http or https",
+            )
         self._pool = urllib3.PoolManager(
             num_pools=2,
             maxsize=connections,
@@ -57,6 +63,8 @@ class LakeFSClient:
                 user_agent="perago",
             ),
         )
+        token = self._pool.headers["authorization"].removeprefix("Basic ")
+        self._secrets = (settings.secret_access_key, token)
         self.requests = 0
 
     def ask(self, ask: Ask) -> Any:
@@ -122,10 +130,17 @@ class LakeFSClient:
                 answer.close()
 
     def send(
-        self, what: str, path: str, query: Mapping[str, Any], parts: Iterable[bytes]
+        self,
+        what: str,
+        path: str,
+        query: Mapping[str, Any],
+        parts: Iterable[bytes],
+        size: int | None = None,
     ) -> Mapping[str, Any]:
         """Send an object; not repeated, because its parts are read only once."""
         headers = {**self._pool.headers, "Content-Type": "application/octet-stream"}
+        if size is not None:
+            headers["Content-Length"] = str(size)
         self.requests += 1
         try:
             answer = self._pool.request(
@@ -139,7 +154,8 @@ class LakeFSClient:
             raise unanswered(Call.PRIVATE, what, _reason(error)) from error
         found = _json(answer.data) or {}
         if answer.status not in _OK:
-            raise translate(Call.PRIVATE, answer.status, str(found.get("message", "")), what)
+            words = self._told(str(found.get("message", "")))
+            raise translate(Call.PRIVATE, answer.status, words, what)
         return dict(found)
 
     def close(self) -> None:
@@ -175,9 +191,15 @@ class LakeFSClient:
         if answer.status in _OK and data and found is None and not ask.plain:
             return None, None, "what came is not JSON"
         if found is None:
-            return answer.status, None, data[:200].decode(errors="replace")
+            return answer.status, None, self._told(data.decode(errors="replace"))
         message = str(found.get("message", "")) if isinstance(found, dict) else ""
-        return answer.status, found, message
+        return answer.status, found, self._told(message)
+
+    def _told(self, text: str) -> str:
+        """Repeat a server's words, cut; some repeat what they were sent, the keys included."""
+        for secret in self._secrets:
+            text = text.replace(secret, "...") if secret else text
+        return text[:_WORDS]
 
 
 def _timeout(seconds: float) -> urllib3.Timeout:

@@ -7,36 +7,63 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from perago.errors import CorruptObjectError, UnpublishableFileError, WorkspaceError
 from perago.ports import Advance, Fetch, Put
+from perago.stores.lakefs.tags import is_tag_of_parts
+from perago.transfer.cache import Arrival
+from perago.transfer.copying import entry_of, write_all
 
 CHUNK = 1 << 20
 
 
-class Incoming:
-    """A new file that is removed again unless it turns out to be what was promised (D3)."""
+def receive(fetch: Fetch, content: memoryview, also: Arrival) -> None:
+    """Write a new file that arrived in one piece; nothing is written before it is right (D3)."""
+    entry = fetch.entry
+    algorithm = entry.checksum.partition(":")[0]
+    known = algorithm in hashlib.algorithms_guaranteed
+    checksum = entry_of(content, algorithm).checksum if known else entry.checksum
+    if len(content) != entry.size:
+        raise _corrupt(fetch, len(content))
+    if checksum != entry.checksum:
+        digest = bytes.fromhex(checksum.partition(":")[2])
+        if not is_tag_of_parts(entry.checksum, digest):
+            raise _corrupt(fetch, len(content))
+    try:
+        target = _create(fetch.to)
+        try:
+            write_all(target, content)
+        finally:
+            os.close(target)
+    except OSError as error:
+        raise _unwritable(fetch, error) from error
+    if known and checksum == entry.checksum:
+        also.whole(content)
 
-    def __init__(self, fetch: Fetch) -> None:
+
+class Incoming:
+    """A new file that is removed again unless it turns out to be what was promised (D3).
+
+    ``also`` gets the same bytes for the cache while they are at hand.
+    """
+
+    def __init__(self, fetch: Fetch, also: Arrival) -> None:
         self._fetch = fetch
+        self._also = also
         self._size = 0
         self._algorithm = fetch.entry.checksum.partition(":")[0]
         known = self._algorithm in hashlib.algorithms_guaranteed
         self._hash = hashlib.new(self._algorithm, usedforsecurity=False) if known else None
 
     def __enter__(self) -> Self:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        path = self._fetch.to
         try:
-            try:
-                self._fd = os.open(path, flags, 0o644)
-            except FileNotFoundError:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._fd = os.open(path, flags, 0o644)
+            self._fd = _create(self._fetch.to)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise _unwritable(self._fetch, error) from error
+        self._also.start()
         return self
 
     def take(self, chunk: memoryview) -> None:
@@ -45,10 +72,10 @@ class Incoming:
             self._hash.update(chunk)
         self._size += len(chunk)
         try:
-            while chunk:
-                chunk = chunk[os.write(self._fd, chunk) :]
+            write_all(self._fd, chunk)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise _unwritable(self._fetch, error) from error
+        self._also.take(chunk)
 
     def __exit__(
         self,
@@ -57,28 +84,53 @@ class Incoming:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._fd)
+        if kind is None and self._size == self._fetch.entry.size and self._is_content():
+            self._also.done()
+            return
+        self._also.stop()
         if kind is None and self._is_right():
             return
         self._fetch.to.unlink(missing_ok=True)
         if kind is None:
-            entry = self._fetch.entry
-            raise CorruptObjectError(
-                f"object {self._fetch.key!a} arrived with {self._size} bytes that are not the "
-                f"{entry.size} bytes of {entry.checksum}",
-                remedy="run the task again; if it stays so, check the store's blocks",
-            )
+            raise _corrupt(self._fetch, self._size)
 
     def _is_right(self) -> bool:
         entry = self._fetch.entry
         if self._size != entry.size:
             return False
-        return self._hash is None or f"{self._algorithm}:{self._hash.hexdigest()}" == entry.checksum
-
-    def _unwritable(self, error: OSError) -> WorkspaceError:
-        return WorkspaceError(
-            f"file {self._fetch.to} cannot be written: {error.strerror}",
-            remedy="check the space and the permissions of PERAGO_WORKSPACE_ROOT",
+        return self._hash is None or is_tag_of_parts(
+            entry.checksum, self._hash.digest(), self._fetch.to
         )
+
+    def _is_content(self) -> bool:
+        """Tell whether the checksum is that of the content, and the content has it."""
+        if self._hash is None:
+            return False
+        return f"{self._algorithm}:{self._hash.hexdigest()}" == self._fetch.entry.checksum
+
+
+def _create(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o644)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o644)
+
+
+def _corrupt(fetch: Fetch, size: int) -> CorruptObjectError:
+    return CorruptObjectError(
+        f"object {fetch.key!a} arrived with {size} bytes that are not the "
+        f"{fetch.entry.size} bytes of {fetch.entry.checksum}",
+        remedy="run the task again; if it stays so, check the store's blocks",
+    )
+
+
+def _unwritable(fetch: Fetch, error: OSError) -> WorkspaceError:
+    return WorkspaceError(
+        f"file {fetch.to} cannot be written: {error.strerror}",
+        remedy="check the space and the permissions of PERAGO_WORKSPACE_ROOT",
+    )
 
 
 class Outgoing:
@@ -89,6 +141,7 @@ class Outgoing:
         algorithm = put.entry.checksum.partition(":")[0]
         self._algorithm = algorithm
         self._hash = hashlib.new(algorithm, usedforsecurity=False)
+        self._parts = hashlib.new(algorithm, usedforsecurity=False)
 
     def __enter__(self) -> Self:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -115,12 +168,54 @@ class Outgoing:
         self.settled()
         return content
 
+    def unhashed(self, size: int, advance: Advance) -> Iterator[bytes]:
+        """Read it piece by piece, exactly as long as it was; ``answered`` looks what it was."""
+        left = self._put.entry.size
+        while chunk := os.read(self._fd, size if left else 1):
+            left -= len(chunk)
+            if left < 0:
+                break
+            advance(len(chunk))
+            yield chunk
+        if left:
+            raise self._changed()
+
+    def answered(self, tag: str) -> None:
+        """Refuse what is no longer what was compared, or did not arrive so.
+
+        The server hashes what it gets: where its tag is that hash, ours would tell nothing new.
+        """
+        if f"{self._algorithm}:{tag}" == self._put.entry.checksum:
+            return
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        for _ in self.parts(CHUNK, lambda _: None):
+            pass
+        self.settled()
+        self.agree(tag)
+
     def parts(self, size: int, advance: Advance) -> Iterator[bytes]:
         """Read it piece by piece."""
         while chunk := os.read(self._fd, size):
             self._hash.update(chunk)
             advance(len(chunk))
             yield chunk
+
+    def uploads(self, size: int, advance: Advance) -> Iterator[bytes]:
+        """Read it piece by piece, each to be sent as a part of its own."""
+        for chunk in self.parts(size, advance):
+            part = hashlib.new(self._algorithm, chunk, usedforsecurity=False)
+            self._parts.update(part.digest())
+            yield chunk
+
+    def united(self, tag: str) -> None:
+        """Refuse what is no longer what was compared, or did not arrive so, part by part."""
+        self.settled()
+        tag = tag.partition("-")[0]
+        if len(tag) == len(self._parts.hexdigest()) and tag != self._parts.hexdigest():
+            raise CorruptObjectError(
+                f"object {self._put.key!a} arrived at the store as {tag}",
+                remedy="run the task again",
+            )
 
     def settled(self) -> None:
         """Refuse what is no longer what was compared."""

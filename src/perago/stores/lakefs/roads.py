@@ -6,14 +6,17 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from perago.errors import StoreUnavailableError
 from perago.ports import Advance, Fetch, Put
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.client import CALL_SECONDS, LakeFSClient
 from perago.stores.lakefs.direct import ApiObjects
-from perago.stores.lakefs.gateway import Gateway, is_plain
+from perago.stores.lakefs.gateway import MULTIPART_BYTES, WHOLE_BYTES, Gateway, is_plain
+from perago.transfer.cache import Arrival
 
+T = TypeVar("T")
 _PAUSES = (0.1, 0.5)
 
 
@@ -24,18 +27,22 @@ class Road:
     direct: ApiObjects
     gateway: Gateway | None
 
-    def download(self, ref: str, fetch: Fetch, advance: Advance) -> None:
-        """Write one object to its new file, verified (D3)."""
-        way = self.gateway if self.gateway and is_plain(fetch.key) else self.direct
-        _repeat(lambda report: way.download(ref, fetch, report), advance)
+    def download(self, ref: str, fetch: Fetch, advance: Advance, also: Arrival) -> None:
+        """Write one object to its new file, verified (D3), and to the cache."""
+        way = self._way(fetch.key, big=fetch.entry.size > WHOLE_BYTES)
+        _repeat(lambda report: way.download(ref, fetch, report, also), advance)
 
-    def upload(self, branch: str, put: Put, advance: Advance) -> None:
-        """Send one file."""
-        way = self.gateway if self.gateway and is_plain(put.key) else self.direct
-        _repeat(lambda report: way.upload(branch, put, report), advance)
+    def upload(self, branch: str, put: Put, advance: Advance) -> bytes | None:
+        """Send one file, verified (S3); returns what went in one piece."""
+        way = self._way(put.key, big=WHOLE_BYTES < put.entry.size < MULTIPART_BYTES)
+        return _repeat(lambda report: way.upload(branch, put, report), advance)
+
+    def _way(self, key: str, *, big: bool) -> ApiObjects | Gateway:
+        """Take the gateway for what is small and many: big ones stream faster through the API."""
+        return self.gateway if self.gateway and is_plain(key) and not big else self.direct
 
 
-def _repeat(transfer: Callable[[Advance], None], advance: Advance) -> None:
+def _repeat(transfer: Callable[[Advance], T], advance: Advance) -> T:
     """Move one content again when it broke off: it is idempotent, and verified at its end."""
     started = time.monotonic()
     for pause in (*_PAUSES, None):

@@ -31,6 +31,7 @@ from perago.stores.lakefs.client import Ask, LakeFSClient, path_of
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.manifests import Delta, Manifests
 from perago.stores.lakefs.roads import Roads
+from perago.stores.lakefs.tags import checksum_of
 from perago.transfer import parallel
 from perago.transfer.cache import ContentCache
 
@@ -38,7 +39,6 @@ TRANSFERS = 32
 BULK = 1000
 SEAL_TRIES = 3
 DROP_SECONDS = 15.0
-_MD5_DIGITS = 32
 
 
 class LakeFSStore:
@@ -103,8 +103,7 @@ class LakeFSStore:
         road = self._roads.of(repository, ref)
 
         def bring(fetch: Fetch, report: Advance) -> None:
-            road.download(ref, fetch, report)
-            self._cache.keep(fetch.entry, fetch.to)
+            road.download(ref, fetch, report, self._cache.arrival(fetch.entry))
 
         size = sum(fetch.entry.size for fetch in wanted)
         local = parallel.local_threads(len(wanted), size)
@@ -131,8 +130,11 @@ class LakeFSStore:
         road = self._roads.of(staging.repository, staging.branch)
 
         def send(put: Put, report: Advance) -> None:
-            road.upload(staging.branch, put, report)
-            self._cache.keep(put.entry, put.source)
+            content = road.upload(staging.branch, put, report)
+            if content is None:
+                self._cache.adopt(put.entry, put.source)
+            else:
+                self._cache.put(put.entry, content)
 
         parallel.each(puts, send, advance, threads=TRANSFERS)
         for start in range(0, len(deletes), BULK):
@@ -275,12 +277,9 @@ def _commit(found: Mapping[str, Any]) -> Commit:
 
 
 def _info(found: Mapping[str, Any]) -> ObjectInfo:
-    """Tell a content checksum from another kind of tag: only the first can be verified."""
-    tag = str(found.get("checksum", ""))
-    scheme = "md5" if len(tag) == _MD5_DIGITS else "etag"
     return ObjectInfo(
         key=found["path"],
         size=int(found.get("size_bytes", 0)),
-        checksum=f"{scheme}:{tag}" if tag else "",
+        checksum=checksum_of(str(found.get("checksum", "")), found.get("metadata")),
         kind=found["path_type"],
     )

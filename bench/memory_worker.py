@@ -1,0 +1,58 @@
+"""The worker process of the memory comparison: one attempt on a host that knows nothing."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from pathlib import Path
+from random import Random
+
+from pydantic import BaseModel
+
+from bench.lakefs import connect
+from perago import WorkspaceSpec, task
+
+MIB = 1 << 20
+
+
+class Size(BaseModel):
+    """How big."""
+
+    size: int
+
+
+class Nothing(BaseModel):
+    """No result."""
+
+
+@task(name="write", owner_email="bench@example.com", workspace=WorkspaceSpec())
+def write(workspace: Path, params: Size) -> Nothing:
+    """Write one big file."""
+    part = Random(0).randbytes(MIB)
+    with (workspace / "big.bin").open("wb") as file:
+        for number in range(params.size // MIB):
+            file.write(number.to_bytes(8) + part[8:])
+    return Nothing()
+
+
+@task(name="read", owner_email="bench@example.com", workspace=WorkspaceSpec(read_only=True))
+def read(workspace: Path, params: Size) -> Nothing:
+    """Look whether it is there."""
+    if (workspace / "big.bin").stat().st_size != params.size // MIB * MIB:
+        raise SystemExit("the file is not what was written")
+    return Nothing()
+
+
+def main() -> None:
+    """Run it and tell the peak."""
+    asked = json.loads(sys.argv[1])
+    with connect(asked["endpoint"], asked["key"], asked["secret"], Path(asked["root"])) as host:
+        work = write if asked["do"] == "up" else read
+        ref = host.attempt(work, asked["repository"], asked["ref"], {"size": asked["size"]})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"peak_mb": peak, "ref": ref if asked["do"] == "up" else ""}))
+
+
+if __name__ == "__main__":
+    main()

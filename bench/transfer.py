@@ -1,0 +1,182 @@
+"""Bytes between a host that knows nothing and a lakeFS server: against lakectl and 0.6.1."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+
+from bench.comparison import Comparison, Options, Ratio, Work
+from bench.lakefs import BRANCH, Host, Server, serving, small_files
+from bench.peer import Peer, peer
+from perago.ports import Fetch, Put
+from perago.protocol.paths import Selection, plan_download
+from perago.protocol.values import Staging
+from perago.workspace.scan import Baseline, scan
+
+COUNT = 2000
+MIB = 1 << 20
+PARALLEL = ("-r", "-p", "16")
+OURS, LAKECTL, PEER, COPY = "perago", "lakectl -p 16", "perago 0.6.1", "cp"
+
+
+class Race:
+    """The directories and hosts of one round; every contender starts with empty hands."""
+
+    def __init__(self, server: Server, repository: str, source: Path) -> None:
+        self.server = server
+        self.repository = repository
+        self.source = source
+        self.to = server.root / "to"
+        self.head = server.store.head(repository, BRANCH).id
+        self.branch = ""
+        self.host: Host | None = None
+
+    def reset(self) -> None:
+        """Forget the last round, untimed."""
+        shutil.rmtree(self.to, ignore_errors=True)
+        if self.host is not None:
+            self.host.close()
+        self.host = self.server.host()
+        self.branch = self.server.branch(self.repository)
+
+    def download(self) -> None:
+        """List, fetch, verify and fill the cache, as the download phase of an attempt does."""
+        store = self._host().store
+        manifest = plan_download(Selection(), store.listing(self.repository, self.head, ""))
+        wanted = [Fetch(path, entry, self.to / path) for path, entry in manifest.items()]
+        store.fetch(self.repository, self.head, wanted, lambda _: None)
+
+    def stage(self) -> None:
+        """Read what is there, make a branch, send, commit: the diff and the stage phase."""
+        store = self._host().store
+        found = scan(self.source, Selection(), store.checksum, Baseline({}, {}, 0))
+        puts = [Put(path, entry, self.source / path) for path, entry in found.items()]
+        staging = Staging(self.repository, f"staged-{self._host().path.name}")
+        store.open_staging(staging, self.head)
+        store.write(staging, puts, [], lambda _: None)
+        store.seal(staging, "staged", {})
+
+    def lakectl_download(self) -> None:
+        """Have lakectl do it; it verifies nothing and keeps nothing."""
+        address = f"lakefs://{self.repository}/{self.head}/"
+        self.server.run_lakectl("fs", "download", address, str(self.to), *PARALLEL)
+
+    def lakectl_upload(self) -> None:
+        """Have lakectl do it; it commits nothing."""
+        address = f"lakefs://{self.repository}/{self.branch}/"
+        self.server.run_lakectl("fs", "upload", address, "-s", str(self.source), *PARALLEL)
+
+    def peer(self, process: Peer, what: str, directory: Path) -> Work:
+        """Have 0.6.1 do it."""
+
+        def work() -> None:
+            process.ask(
+                what,
+                directory=str(directory),
+                repository=self.repository,
+                branch=BRANCH,
+                ref=self.head,
+            )
+
+        return work
+
+    def _host(self) -> Host:
+        if self.host is None:
+            raise RuntimeError("reset comes first")
+        return self.host
+
+
+@contextmanager
+def download(options: Options) -> Iterator[Comparison]:
+    """Two thousand small files to a host that knows nothing."""
+    with _race(small_files(COUNT), options) as (race, process):
+        contenders: dict[str, Work] = {OURS: race.download, LAKECTL: race.lakectl_download}
+        ratios = [Ratio("download: perago / lakectl", OURS, LAKECTL, at_most=1.1)]
+        if process:
+            contenders[PEER] = race.peer(process, "download", race.to)
+            ratios.append(Ratio("download: 0.6.1 / perago", PEER, OURS, at_least=4))
+        yield Comparison(
+            name="download",
+            what=f"{COUNT} objects of 4 KiB, nothing cached",
+            contenders=contenders,
+            ratios=ratios,
+            reset=race.reset,
+            slow={PEER: 3},
+        )
+
+
+@contextmanager
+def stage(options: Options) -> Iterator[Comparison]:
+    """Two thousand small new files to a staging branch."""
+    with _race({"seed": b"seed"}, options) as (race, process):
+        _fill(race.source, small_files(COUNT, seed=1))
+        contenders: dict[str, Work] = {OURS: race.stage, LAKECTL: race.lakectl_upload}
+        ratios = [Ratio("stage: perago / lakectl", OURS, LAKECTL, at_most=1.1)]
+        if process:
+            contenders[PEER] = race.peer(process, "stage", race.source)
+            ratios.append(Ratio("stage: 0.6.1 / perago", PEER, OURS, at_least=15))
+        yield Comparison(
+            name="stage",
+            what=f"{COUNT} new files of 4 KiB: scanned, sent, committed (lakectl: sent)",
+            contenders=contenders,
+            ratios=ratios,
+            reset=race.reset,
+            slow={PEER: 2},
+        )
+
+
+@contextmanager
+def big(options: Options) -> Iterator[Comparison]:
+    """Eight files of 32 MiB, both ways."""
+    files = {f"big{number}.bin": _noise(number, 32 * MIB) for number in range(8)}
+    with _race(files, Options(options.counts, options.gib, peer=False)) as (race, _):
+        _fill(race.source, files)
+        up = Race(race.server, race.server.repository({"seed": b"seed"}), race.source)
+
+        def reset() -> None:
+            race.reset()
+            up.reset()
+
+        yield Comparison(
+            name="big",
+            what="8 files of 32 MiB, nothing cached",
+            contenders={
+                f"{OURS} down": race.download,
+                f"{LAKECTL} down": race.lakectl_download,
+                f"{OURS} up": up.stage,
+                f"{LAKECTL} up": up.lakectl_upload,
+                COPY: lambda: _copy(race.source, race.to),
+            },
+            ratios=[
+                Ratio("big down: perago / lakectl", f"{OURS} down", f"{LAKECTL} down", at_most=1.1),
+                Ratio("big up: perago / lakectl", f"{OURS} up", f"{LAKECTL} up", at_most=1.1),
+                Ratio("big down: perago / cp", f"{OURS} down", COPY),
+                Ratio("big up: perago / cp", f"{OURS} up", COPY),
+            ],
+            reset=reset,
+        )
+
+
+@contextmanager
+def _race(files: dict[str, bytes], options: Options) -> Iterator[tuple[Race, Peer | None]]:
+    with ExitStack() as stack:
+        server = stack.enter_context(serving())
+        process = stack.enter_context(peer(server)) if options.peer else None
+        yield Race(server, server.repository(files), server.root / "source"), process
+
+
+def _fill(directory: Path, files: dict[str, bytes]) -> None:
+    for path, content in files.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_bytes(content)
+
+
+def _noise(seed: int, size: int) -> bytes:
+    return Random(seed).randbytes(size)
+
+
+def _copy(source: Path, to: Path) -> None:
+    shutil.copytree(source, to)
