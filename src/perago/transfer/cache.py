@@ -24,6 +24,7 @@ _TRIM_TO = 0.9
 _READ_ONLY = 0o444
 _SMALL = copying.CHUNK
 _RECENT_SECONDS = 600  # Used again so soon, a file keeps its time: one call less per file.
+_OFTEN_SECONDS = 3600
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -87,7 +88,9 @@ class ContentCache:
     def __init__(self, root: Path, max_bytes: int) -> None:
         self._root = os.fspath(root)
         self._max_bytes = max_bytes
-        self._arrived = 0
+        # The first arrival looks whether it is time: short-lived workers fill a cache too.
+        self._arrived = max_bytes
+        self._trimmed = Path(root) / "trimmed"
 
     def fetch(self, entry: Entry, to: Path, advance: Advance) -> bool:
         """Copy a content to a new file; False when it is not here, or not whole."""
@@ -169,6 +172,11 @@ class ContentCache:
 
     def trim(self) -> int:
         """Remove the least recently used until there is room again; returns the bytes freed."""
+        with suppress(OSError):
+            self._trimmed.touch()
+            for draft in Path(self._root).glob("new-*"):
+                if time.time() - draft.stat().st_mtime > _OFTEN_SECONDS:
+                    draft.unlink()  # Its process is gone, or will notice.
         found = sorted(self._files())
         total = sum(size for _, size, _ in found)
         freed = 0
@@ -229,8 +237,17 @@ class ContentCache:
     def _count(self, entry: Entry) -> None:
         self._arrived += entry.size
         if self._arrived > self._max_bytes // 10:
+            first = self._arrived > self._max_bytes
             self._arrived = 0
-            self.trim()
+            if not first or self._is_time():
+                self.trim()
+
+    def _is_time(self) -> bool:
+        """Tell whether nobody has trimmed for a while."""
+        try:
+            return time.time() - self._trimmed.stat().st_mtime > _OFTEN_SECONDS
+        except OSError:
+            return True
 
     def _place(self, entry: Entry) -> str | None:
         """Name the file of a content; None for a checksum that says nothing of the content."""
