@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -19,6 +23,7 @@ from perago.workspace.scan import Baseline, scan
 COUNT = 2000
 MIB = 1 << 20
 PARALLEL = ("-r", "-p", "16")
+VERIFIED = "lakectl, then MD5"
 OURS, LAKECTL, PEER, COPY = "perago", "lakectl -p 16", "perago 0.6.1", "cp"
 
 
@@ -63,6 +68,12 @@ class Race:
         """Have lakectl do it; it verifies nothing and keeps nothing."""
         address = f"lakefs://{self.repository}/{self.head}/"
         self.server.run_lakectl("fs", "download", address, str(self.to), *PARALLEL)
+
+    def lakectl_verified(self) -> None:
+        """Have lakectl do it and look at what came, as every download here does (D3)."""
+        self.lakectl_download()
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(_md5, self.to.iterdir()))
 
     def lakectl_upload(self) -> None:
         """Have lakectl do it; it commits nothing."""
@@ -146,6 +157,7 @@ def big(options: Options) -> Iterator[Comparison]:
             contenders={
                 f"{OURS} down": race.download,
                 f"{LAKECTL} down": race.lakectl_download,
+                VERIFIED: race.lakectl_verified,
                 f"{OURS} up": up.stage,
                 f"{LAKECTL} up": up.lakectl_upload,
                 COPY: lambda: _copy(race.source, race.to),
@@ -153,6 +165,7 @@ def big(options: Options) -> Iterator[Comparison]:
             ratios=[
                 Ratio("big down: perago / lakectl", f"{OURS} down", f"{LAKECTL} down", at_most=1.1),
                 Ratio("big up: perago / lakectl", f"{OURS} up", f"{LAKECTL} up", at_most=1.1),
+                Ratio("big down: perago / lakectl, then MD5", f"{OURS} down", VERIFIED),
                 Ratio("big down: perago / cp", f"{OURS} down", COPY),
                 Ratio("big up: perago / cp", f"{OURS} up", COPY),
             ],
@@ -176,6 +189,11 @@ def _fill(directory: Path, files: dict[str, bytes]) -> None:
 
 def _noise(seed: int, size: int) -> bytes:
     return Random(seed).randbytes(size)
+
+
+def _md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).hexdigest()
 
 
 def _copy(source: Path, to: Path) -> None:
