@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from perago.brokers.local import RunStatus
 from perago.clock import SystemClock
+from perago.ports import Store
 from perago.protocol.names import STAGING
 from perago.protocol.values import Staging, Status
 from perago.wiring import Home
@@ -42,14 +44,6 @@ def orphaned_branches(home: Home) -> list[tuple[str, str]]:
     ]
 
 
-def drop_orphans(home: Home) -> int:
-    """Delete the staging branches of attempts that are over."""
-    found = orphaned_branches(home)
-    for repository, branch in found:
-        home.store.delete_branch(repository, branch)
-    return len(found)
-
-
 def lakefs_orphans(home: Home, store: LakeFSStore) -> list[tuple[str, str]]:
     """Find the staging branches that ended attempts of this home left on lakeFS.
 
@@ -73,12 +67,10 @@ def lakefs_orphans(home: Home, store: LakeFSStore) -> list[tuple[str, str]]:
     ]
 
 
-def drop_lakefs_orphans(home: Home, store: LakeFSStore) -> int:
-    """Delete them."""
-    found = lakefs_orphans(home, store)
+def drop_branches(store: Store, found: Iterable[tuple[str, str]]) -> None:
+    """Delete staging branches that one of the above has found."""
     for repository, branch in found:
         store.drop(Staging(repository, branch))
-    return len(found)
 
 
 def executions_in_progress(home: Home) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perago.cli.choose import repository_of
+from perago.cli.choose import repository_of, selection_of
 from perago.cli.screen import AsJson, emit, say, short, size
 
 
@@ -24,17 +24,15 @@ def checkout(
     from perago.cli.progress import bytes_bar
     from perago.errors import UsageError
     from perago.ports import Fetch
-    from perago.protocol.paths import Selection, normalise_prefix, plan_download, refuse_prefix
+    from perago.protocol.paths import plan_download
     from perago.wiring import home_here
 
-    if problem := refuse_prefix(prefix):
-        raise UsageError(f"prefix {prefix!r} {problem}")
+    select = selection_of(prefix)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory} is not empty", remedy="name a new directory")
     home = home_here().existing()
     name = repository_of(home, repository)
     commit = home.store.commit(name, ref)
-    select = Selection(normalise_prefix(prefix))
     manifest = plan_download(select, home.store.listing(name, commit.id, select.root))
     total = sum(entry.size for entry in manifest.values())
     directory.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import typer
 from perago.errors import UsageError
 
 if TYPE_CHECKING:
+    from perago.protocol.paths import Selection
     from perago.wiring import Home
 
 Repository = Annotated[
@@ -16,6 +17,15 @@ Repository = Annotated[
     typer.Argument(help="Repository; may be left out when there is only one.", show_default=False),
 ]
 Branch = Annotated[str, typer.Option("--branch", "-b", help="Branch to look at.")]
+
+
+def selection_of(prefix: str) -> Selection:
+    """Return the part of a repository that ``--prefix`` names."""
+    from perago.protocol.paths import Selection, normalise_prefix, refuse_prefix
+
+    if problem := refuse_prefix(prefix):
+        raise UsageError(f"prefix {prefix!r} {problem}")
+    return Selection(normalise_prefix(prefix))
 
 
 def repository_of(home: Home, given: str | None) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from perago.cli.choose import repository_of
+from perago.cli.choose import repository_of, selection_of
 from perago.cli.screen import AsJson, changes, emit, plain, say, short
 
 
@@ -20,16 +20,13 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """List the files that differ between two versions."""
-    from perago.errors import UsageError
-    from perago.protocol.paths import Selection, normalise_prefix, refuse_prefix
     from perago.wiring import home_here
 
-    if problem := refuse_prefix(prefix):
-        raise UsageError(f"prefix {prefix!r} {problem}")
+    select = selection_of(prefix)
     home = home_here().existing()
     name = repository_of(home, repository)
     old, new = home.store.commit(name, left), home.store.commit(name, right)
-    found = home.store.diff(name, old.id, new.id, Selection(normalise_prefix(prefix)).root)
+    found = home.store.diff(name, old.id, new.id, select.root)
     if as_json:
         emit(
             {

@@ -21,13 +21,7 @@ def gc(
     """Remove orphaned directories, staging branches of ended attempts, and unreachable content."""
     from perago.errors import UsageError
     from perago.settings import parse_duration
-    from perago.tidy import (
-        drop_lakefs_orphans,
-        drop_orphans,
-        lakefs_orphans,
-        orphaned_branches,
-        sweep_rooms,
-    )
+    from perago.tidy import drop_branches, lakefs_orphans, orphaned_branches, sweep_rooms
     from perago.wiring import home_here, lakefs_here, settings_here
 
     try:
@@ -38,12 +32,13 @@ def gc(
     rooms = sweep_rooms(home, settings_here().gc_ttl_seconds, dry_run=not delete)
     branches = orphaned_branches(home)
     if delete:
-        drop_orphans(home)
+        drop_branches(home.store, branches)
     if any(run.store == "lakefs" for run in home.state.runs(limit=1_000_000)):
         store = lakefs_here()
-        branches += lakefs_orphans(home, store)
+        found = lakefs_orphans(home, store)
         if delete:
-            drop_lakefs_orphans(home, store)
+            drop_branches(store, found)
+        branches += found
         store.close()
     freed = home.store.collect(age, dry_run=not delete)
     gone = [str(found.path) for found in rooms if found.removed]

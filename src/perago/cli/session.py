@@ -16,7 +16,7 @@ from perago.definition import TaskDefinition
 from perago.errors import PeragoError
 from perago.modules import load_tasks
 from perago.settings import Settings
-from perago.tidy import drop_lakefs_orphans, drop_orphans, sweep_rooms
+from perago.tidy import drop_branches, lakefs_orphans, orphaned_branches, sweep_rooms
 from perago.wiring import Home, LocalWork, StoreKind, lakefs_of, local_pool, local_runner
 
 
@@ -75,11 +75,11 @@ class Session:
         """Remove what dead attempts left; on a server that cannot be asked it waits for gc."""
         sweep_rooms(self.home, self.settings.gc_ttl_seconds)
         if store == "embedded":
-            drop_orphans(self.home)
+            drop_branches(self.home.store, orphaned_branches(self.home))
             return
         with suppress(PeragoError):
             lakefs = lakefs_of(self.settings)
-            drop_lakefs_orphans(self.home, lakefs)
+            drop_branches(lakefs, lakefs_orphans(self.home, lakefs))
             lakefs.close()
 
     def _announce(self, run: RunRecord, what: str) -> None:
