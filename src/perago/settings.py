@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -53,6 +54,15 @@ class Settings:
     log_file_max_bytes: int
     log_retention_seconds: float
     worker_id_prefix: str
+    instance_id: str
+    task_domain: str
+    poll_interval_seconds: float
+    poll_interval_max_seconds: float
+    executor_max_bytes: int | None
+    executor_max_attempts: int | None
+    stuck_after_seconds: float
+    output_max_bytes: int
+    http_address: str
     execution_mode: ExecutionMode
     failure_reason_max_length: int
     gc_ttl_seconds: float
@@ -68,7 +78,6 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     """Read settings; ``directory`` is where ``.env`` and a relative home are looked for."""
     values = _Values({**_dotenv(directory / ".env"), **environ})
     temporary = Path(tempfile.gettempdir()) / "perago"
-    force = values.get("PERAGO_SHUTDOWN_FORCE_KILL_AFTER", "")
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
         home=home,
@@ -77,17 +86,24 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         log_root=Path(values.get("PERAGO_LOG_ROOT", str(temporary / "logs"))),
         log_file_max_bytes=values.parsed("PERAGO_LOG_FILE_MAX_SIZE", "100MB", parse_size),
         log_retention_seconds=values.parsed("PERAGO_LOG_RETENTION", "30d", parse_duration),
-        worker_id_prefix=values.get("PERAGO_WORKER_ID_PREFIX", ""),
+        worker_id_prefix=values.get("PERAGO_WORKER_ID_PREFIX", f"{platform.node()}-"),
+        instance_id=values.get("PERAGO_INSTANCE_ID", ""),
+        task_domain=values.get("PERAGO_TASK_DOMAIN", ""),
+        poll_interval_seconds=values.parsed("PERAGO_POLL_INTERVAL", "0.1s", parse_duration),
+        poll_interval_max_seconds=values.parsed("PERAGO_POLL_INTERVAL_MAX", "2s", parse_duration),
+        executor_max_bytes=values.optional("PERAGO_EXECUTOR_MAX_MEMORY", parse_size),
+        executor_max_attempts=values.optional("PERAGO_EXECUTOR_MAX_ATTEMPTS", _count),
+        stuck_after_seconds=values.parsed("PERAGO_STUCK_AFTER", "5m", parse_duration),
+        output_max_bytes=values.parsed("PERAGO_OUTPUT_MAX_SIZE", "1MB", parse_size),
+        http_address=values.get("PERAGO_HTTP", ""),
         execution_mode=values.parsed("PERAGO_EXECUTION_MODE", "process", _mode),
         failure_reason_max_length=values.parsed("PERAGO_FAILURE_REASON_MAX_LENGTH", "500", _count),
         gc_ttl_seconds=values.parsed("PERAGO_WORKSPACE_GC_TTL", "24h", parse_duration),
         gc_interval_seconds=values.parsed("PERAGO_WORKSPACE_GC_INTERVAL", "1h", parse_duration),
         cache_root=Path(values.get("PERAGO_CACHE_ROOT", str(_user_cache(values)))),
         cache_max_bytes=values.parsed("PERAGO_CACHE_MAX_SIZE", "10GB", parse_size),
-        shutdown_force_kill_after_seconds=(
-            values.parsed("PERAGO_SHUTDOWN_FORCE_KILL_AFTER", force, parse_duration)
-            if force
-            else None
+        shutdown_force_kill_after_seconds=values.optional(
+            "PERAGO_SHUTDOWN_FORCE_KILL_AFTER", parse_duration
         ),
         lakefs=_lakefs(values),
         conductor=_conductor(values),
@@ -125,6 +141,9 @@ class _Values:
             return parse(text)
         except ValueError as error:
             raise RuntimeConfigError(f"{name} is {text!r}", remedy=str(error)) from None
+
+    def optional(self, name: str, parse: Callable[[str], T]) -> T | None:
+        return self.parsed(name, "", parse) if self.get(name, "") else None
 
 
 def _user_cache(values: _Values) -> Path:

@@ -79,6 +79,10 @@ class Claim:
     attempt: Attempt
     input: Mapping[str, object]
     execution_id: str
+    lease_seconds: float = 0.0
+    """How long the broker waits for a sign of life; 0 means that it never gives up."""
+    trace: Mapping[str, str] = field(default_factory=dict)
+    """Where the caller's trace stands (W3C ``traceparent``), if it told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""A worker under Conductor: one supervisor, its executors, their leases."""
