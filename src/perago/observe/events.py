@@ -2,14 +2,17 @@
 
 It is written before the thing it speaks of becomes visible (a decision) or right after it (a
 publication), so that replaced publications can be explained long after they left the history.
+Between those points the rows of an attempt are gathered: one transaction for several of them.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,15 +34,37 @@ CREATE TABLE IF NOT EXISTS events (
     facts TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS by_execution ON events (execution_id);
-CREATE INDEX IF NOT EXISTS by_task ON events (task_id);
-CREATE INDEX IF NOT EXISTS by_workflow ON events (workflow_instance_id);
-CREATE INDEX IF NOT EXISTS by_name ON events (name);
+CREATE INDEX IF NOT EXISTS claims_by_task ON events (task_id) WHERE name = 'claimed';
+CREATE INDEX IF NOT EXISTS claims_by_workflow ON events (workflow_instance_id)
+    WHERE name = 'claimed';
+CREATE INDEX IF NOT EXISTS decisions ON events (name) WHERE name = 'decision';
+DROP INDEX IF EXISTS by_task;
+DROP INDEX IF EXISTS by_workflow;
+DROP INDEX IF EXISTS by_name;
 """
+# An index of everything costs every row; of one row per attempt, next to nothing. The last three
+# are of earlier versions.
 _COLUMNS = (
     "at, execution_id, workflow_instance_id, task_id, retry_count, reference_task_name,"
     " task_def_name, name, facts"
 )
+_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"  # noqa: S608 - our words
 _SAMPLE = 200
+_DURABLE = frozenset(
+    {
+        # What may take long, or end the process: whoever looks meanwhile sees how far it came.
+        *("before download", "before body"),
+        # What others can see from now on, or are about to.
+        *("branch created", "decision", "outcome unknown", "applied", "published"),
+        # What somebody will ask about, and the end.
+        *("warning", "traceback", "decided", "after report", "lost completion"),
+    }
+)
+_LONGEST_GATHERED_SECONDS = 1.0
+_MOST_GATHERED = 500
+_WAIT_SECONDS = 30.0
+_STEP_SECONDS = 0.02
+_Row = tuple[float, str, str, str, int, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +85,17 @@ class EventLog:
         self._path = path
         self._local = threading.local()
 
-    def append(self, at: float, claim: Claim, name: str, facts: Mapping[str, object]) -> None:
-        """Write one event; long lists are cut, their length is kept."""
-        attempt = claim.attempt
-        self._connection().execute(
-            f"INSERT INTO events ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)",  # noqa: S608 - as below
-            (
-                at,
-                claim.execution_id,
-                attempt.workflow_instance_id,
-                attempt.task_id,
-                attempt.retry_count,
-                attempt.reference_task_name,
-                attempt.task_def_name,
-                name,
-                json.dumps({key: _short(value) for key, value in facts.items()}, default=str),
-            ),
-        )
+    def append(self, rows: Sequence[_Row]) -> None:
+        """Write rows in one transaction, in their order."""
+        connection = self._connection()
+        # Taking the lock at once: a reader that turns writer may be refused without waiting.
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.executemany(_INSERT, rows)
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
 
     def of_execution(self, execution_id: str) -> list[Event]:
         """Return one execution's events in order."""
@@ -84,22 +103,28 @@ class EventLog:
 
     def of_workflow(self, workflow_instance_id: str) -> list[Event]:
         """Return the events of every attempt of one workflow run, in order."""
-        return list(self._select("workflow_instance_id = ?", workflow_instance_id))
+        claimed = (
+            "SELECT execution_id FROM events WHERE name = 'claimed' AND workflow_instance_id = ?"
+        )
+        return list(self._select(f"execution_id IN ({claimed})", workflow_instance_id))
 
-    def named(self, *names: str) -> list[Event]:
-        """Return all events with one of these names, in order."""
-        marks = ",".join("?" * len(names))
-        return list(self._select(f"name IN ({marks})", *names))
+    def decisions(self) -> list[Event]:
+        """Return what every attempt decided about its branch, in order (K4)."""
+        return list(self._select("name = 'decision'"))
 
     def executions(self, prefix: str) -> list[str]:
         """Find execution ids by execution id, task id or workflow id, whole or begun."""
         if not self._path.exists():
             return []
         found = self._connection().execute(
-            "SELECT execution_id, MIN(id) FROM events WHERE execution_id LIKE ?1"
-            " OR task_id LIKE ?1 OR workflow_instance_id LIKE ?1"
-            " GROUP BY execution_id ORDER BY MIN(id)",
-            (prefix.replace("%", "").replace("_", r"_") + "%",),
+            "SELECT execution_id, MIN(id) FROM ("
+            " SELECT execution_id, id FROM events WHERE execution_id BETWEEN ?1 AND ?2"
+            " UNION ALL SELECT execution_id, id FROM events"
+            " WHERE name = 'claimed' AND task_id BETWEEN ?1 AND ?2"
+            " UNION ALL SELECT execution_id, id FROM events"
+            " WHERE name = 'claimed' AND workflow_instance_id BETWEEN ?1 AND ?2"
+            ") GROUP BY execution_id ORDER BY MIN(id)",
+            (prefix, prefix + chr(sys.maxunicode)),
         )
         return [row[0] for row in found]
 
@@ -113,7 +138,7 @@ class EventLog:
     def _select(self, where: str, *values: str) -> Iterator[Event]:
         if not self._path.exists():
             return
-        rows: Iterable[tuple[float, str, str, str, int, str, str, str, str]]
+        rows: Iterable[_Row]
         query = f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY id"  # noqa: S608 - our words
         rows = self._connection().execute(query, values)
         for at, execution, workflow, task_id, retry, reference, definition, name, facts in rows:
@@ -121,14 +146,11 @@ class EventLog:
             yield Event(at, execution, attempt, name, json.loads(facts))
 
     def _connection(self) -> sqlite3.Connection:
-        connection = getattr(self._local, "connection", None)
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("PRAGMA synchronous=NORMAL")
-                connection.executescript(_SCHEMA)
+                connection = _opened(self._path)
             except (OSError, sqlite3.Error) as error:
                 raise UsageError(
                     f"event log {self._path} cannot be opened: {error}",
@@ -138,8 +160,37 @@ class EventLog:
         return connection
 
 
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open the file and see to its tables.
+
+    SQLite does not wait when several make a file at once and turn it to WAL: it says "locked".
+    """
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            # A checkpoint is what waits for the disk: fewer of them.
+            connection.execute("PRAGMA wal_autocheckpoint=4000")
+            connection.executescript(_SCHEMA)
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if "locked" not in str(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(_STEP_SECONDS)
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+
+
 class AttemptJournal:
-    """The journal of one execution: every event goes to the log, and to whoever watches."""
+    """The journal of one execution: every event goes to the log, and to whoever watches.
+
+    A killed process loses the rows since the last point that had to be durable, never one of those.
+    """
 
     def __init__(
         self,
@@ -153,11 +204,22 @@ class AttemptJournal:
         self._clock = clock
         self._watch = watch
         self._percent = -1
+        self._gathered: list[_Row] = []
+        # A body may record metrics from threads of its own.
+        self._gathering = threading.Lock()
 
     def event(self, name: str, /, **facts: object) -> None:
         """Record that a point was reached."""
-        self._log.append(self._clock.now(), self._claim, name, facts)
+        with self._gathering:
+            self._gathered.append(_row(self._clock.now(), self._claim, name, facts))
+            if name in _DURABLE or self._overdue():
+                self._log.append(self._gathered)
+                self._gathered = []
         self._watch({"event": name, "execution_id": self._claim.execution_id, **facts})
+
+    def _overdue(self) -> bool:
+        waited = self._gathered[-1][0] - self._gathered[0][0]
+        return waited >= _LONGEST_GATHERED_SECONDS or len(self._gathered) >= _MOST_GATHERED
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Pass on every whole percent; more would be noise."""
@@ -173,6 +235,22 @@ class AttemptJournal:
                     "total": total,
                 }
             )
+
+
+def _row(at: float, claim: Claim, name: str, facts: Mapping[str, object]) -> _Row:
+    """Make the row of one event; long lists are cut, their length is kept."""
+    attempt = claim.attempt
+    return (
+        at,
+        claim.execution_id,
+        attempt.workflow_instance_id,
+        attempt.task_id,
+        attempt.retry_count,
+        attempt.reference_task_name,
+        attempt.task_def_name,
+        name,
+        json.dumps({key: _short(value) for key, value in facts.items()}, default=str),
+    )
 
 
 def _short(value: object) -> object:

@@ -43,7 +43,7 @@ def publications(
     store: Store, events: EventLog, repository: str, branch: str, limit: int
 ) -> list[Entry]:
     """Read a branch by first parents, newest first."""
-    displaced = _displaced(events.named("decision"), repository, branch)
+    displaced = _displaced(events.decisions(), repository, branch)
     found = []
     for commit in islice(store.history(repository, branch), limit):
         change = ChangeSet()
@@ -56,7 +56,7 @@ def publications(
 
 def relocations(events: EventLog, repository: str, branch: str) -> list[Replaced]:
     """Return the publications that a no-op retry took back (N2): no commit tells of them."""
-    found = _displaced(events.named("decision"), repository, branch)
+    found = _displaced(events.decisions(), repository, branch)
     return [replaced for replaced in found if replaced.kind == "relocate"]
 
 

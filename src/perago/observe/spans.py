@@ -1,0 +1,115 @@
+"""The spans of one attempt, made from its journal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+from opentelemetry import context as contexts
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from perago.observe.logs import identity
+from perago.observe.secrets import Secrets
+from perago.ports import Journal
+from perago.protocol.values import Claim
+from perago.protocol.values import Status as TaskStatus
+
+_SCOPE: Final = "perago"
+_SILENT: Final = frozenset({"metric", "claimed", "decided"})
+Attribute = str | bool | int | float
+
+
+class AttemptSpans:
+    """A journal that keeps the spans of its attempt; all else it passes on.
+
+    Phases begin and end in the thread that runs the attempt, so that is where spans are current.
+    """
+
+    def __init__(
+        self, provider: TracerProvider, secrets: Secrets, inner: Journal, claim: Claim
+    ) -> None:
+        self._inner = inner
+        self._secrets = secrets
+        self._tracer = provider.get_tracer(_SCOPE)
+        self._thread = threading.get_ident()
+        caller = TraceContextTextMapPropagator().extract(dict(claim.trace), contexts.Context())
+        self._root = self._tracer.start_span(
+            f"attempt {claim.attempt.task_def_name}",
+            context=caller,
+            kind=SpanKind.CONSUMER,
+            attributes={
+                f"perago.{name}": value
+                for name, value in self._attributes(identity(claim, "")).items()
+                if value != ""
+            },
+        )
+        self._tokens = [contexts.attach(set_span_in_context(self._root, caller))]
+        self._phase: Span | None = None
+
+    def event(self, name: str, /, **facts: object) -> None:
+        """Record, and begin or end the span of a phase."""
+        if threading.get_ident() != self._thread:
+            self._inner.event(name, **facts)
+            return
+        if name.startswith("before "):
+            self._inner.event(name, **facts)
+            self._begin(name.removeprefix("before "))
+            return
+        if name.startswith("after "):
+            self._end_phase(None)
+        elif name == "decided":
+            self._decided(facts)
+        elif name == "traceback":
+            # Named as OpenTelemetry names it, so that backends show it.
+            text = self._secrets.hide(str(facts.get("text", "")))
+            (self._phase or self._root).add_event("exception", {"exception.stacktrace": text})
+        elif name not in _SILENT:
+            (self._phase or self._root).add_event(name, self._attributes(facts))
+        self._inner.event(name, **facts)
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Pass on."""
+        self._inner.progress(phase, done, total)
+
+    def end(self) -> None:
+        """End what is still open, whatever became of the attempt."""
+        self._end_phase("it did not come to its end")
+        while self._tokens:
+            contexts.detach(self._tokens.pop())
+        self._root.end()
+
+    def _begin(self, phase: str) -> None:
+        self._end_phase("it did not come to its end")
+        self._phase = self._tracer.start_span(phase, attributes={"perago.phase": phase})
+        self._tokens.append(contexts.attach(set_span_in_context(self._phase)))
+
+    def _end_phase(self, problem: str | None) -> None:
+        if self._phase is None:
+            return
+        if problem:
+            self._phase.set_status(Status(StatusCode.ERROR, self._secrets.hide(problem)))
+        contexts.detach(self._tokens.pop())
+        self._phase.end()
+        self._phase = None
+
+    def _decided(self, facts: Mapping[str, object]) -> None:
+        status, reason = str(facts.get("status", "")), str(facts.get("reason") or "")
+        self._root.set_attribute("perago.status", status)
+        if status != TaskStatus.COMPLETED:
+            self._root.set_status(Status(StatusCode.ERROR, self._secrets.hide(reason)))
+            self._end_phase(reason)
+
+    def _attributes(self, facts: Mapping[str, object]) -> dict[str, Attribute]:
+        """Flatten facts: of a list its length, of a mapping nothing but plain values."""
+        found: dict[str, Attribute] = {}
+        for name, value in facts.items():
+            if isinstance(value, bool | int | float):
+                found[name] = value
+            elif isinstance(value, list | tuple):
+                found[name] = len(value)
+            elif isinstance(value, str):
+                found[name] = self._secrets.hide(value)
+        return found
