@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from perago.dev import LakeFSEndpoint, start
+from perago.dev import ConductorEndpoint, LakeFSEndpoint, start
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +22,10 @@ def lakefs_s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeF
     home = tmp_path_factory.mktemp("lakefs-s3")
     with start("tests-s3", home, ["lakefs"], blocks="s3") as instance:
         yield instance.lakefs
+
+
+@pytest.fixture(scope="session")
+def conductor_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConductorEndpoint]:
+    """Give a Conductor server."""
+    with start("tests", tmp_path_factory.mktemp("conductor"), ["conductor"]) as instance:
+        yield instance.conductor

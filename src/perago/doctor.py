@@ -5,27 +5,29 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-import urllib.error
-import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perago.errors import PeragoError
+from perago.brokers.conductor.registration import registration
+from perago.brokers.conductor.taskdef import taskdef
+from perago.definition import TaskDefinition
+from perago.errors import BrokerError, PeragoError
 from perago.settings import Settings
-from perago.wiring import home_of, lakefs_of
+from perago.spark import java
+from perago.wiring import conductor_of, home_of, lakefs_of
 
 if TYPE_CHECKING:
+    from perago.brokers.conductor.client import ConductorClient
     from perago.stores.lakefs.store import LakeFSStore
 
 LITTLE_SPACE = 1 << 30
 MUCH_SKEW_SECONDS = 30.0
 OLDEST_PYTHON = (3, 11)
-SECONDS = 5.0
 
 
 class Health(StrEnum):
@@ -47,11 +49,14 @@ class Finding:
     remedy: str = ""
 
 
-def examine(settings: Settings, repository: str | None) -> Iterator[Finding]:
-    """Look at this machine, then at each server that is configured."""
+def examine(
+    settings: Settings, repository: str | None, tasks: Sequence[TaskDefinition] = ()
+) -> Iterator[Finding]:
+    """Look at this machine, then at each server that is configured, and what it knows of tasks."""
     yield _python()
     yield from _disks(settings)
     yield _asked("embedded store", lambda: _embedded(settings))
+    yield _java()
     if settings.lakefs is None:
         yield Finding("lakeFS", Health.ABSENT, "only the embedded store can be used")
     else:
@@ -59,7 +64,7 @@ def examine(settings: Settings, repository: str | None) -> Iterator[Finding]:
     if settings.conductor is None:
         yield Finding("Conductor", Health.ABSENT, "workflows run on this machine only")
     else:
-        yield _conductor(settings.conductor.url)
+        yield from _conductor(settings, tasks)
 
 
 def _asked(what: str, ask: Callable[[], str]) -> Finding:
@@ -75,6 +80,13 @@ def _python() -> Finding:
     if sys.version_info < OLDEST_PYTHON:
         return Finding("Python", Health.BAD, found, "use Python 3.11 or newer")
     return Finding("Python", Health.GOOD, found)
+
+
+def _java() -> Finding:
+    """Look at what Spark tasks need, where PySpark is installed."""
+    if not java.installed():
+        return Finding("Spark", Health.ABSENT, "Spark tasks need the extra perago[spark]")
+    return _asked("Java for Spark", java.check)
 
 
 def _disks(settings: Settings) -> Iterator[Finding]:
@@ -117,7 +129,7 @@ def _lakefs(settings: Settings, repository: str | None) -> Iterator[Finding]:
     found = _asked("lakeFS", lambda: _reached(store, admin.version(store.client)))
     yield found
     if found.health is Health.GOOD:
-        yield _clock(admin.server_time(store.client))
+        yield _clock("lakeFS", admin.server_time(store.client))
         if repository is not None:
             yield _asked(f"permissions on {repository}", lambda: _rehearse(store, repository))
     store.close()
@@ -132,16 +144,16 @@ def _reached(store: LakeFSStore, version: str) -> str:
     return f"version {version} at {store.client.endpoint}, as {who}, {took:.0f} ms"
 
 
-def _clock(server: str) -> Finding:
+def _clock(server: str, told: str) -> Finding:
     """Compare the clocks: times in logs of both sides should mean the same."""
-    if not server:
-        return Finding("clock", Health.DOUBTFUL, "lakeFS does not tell its time")
-    skew = abs(parsedate_to_datetime(server).timestamp() - time.time())
+    try:
+        skew = abs(parsedate_to_datetime(told).timestamp() - time.time())
+    except ValueError:
+        return Finding("clock", Health.DOUBTFUL, f"{server} does not tell its time")
     if skew > MUCH_SKEW_SECONDS:
-        return Finding(
-            "clock", Health.DOUBTFUL, f"{skew:.0f} s apart from lakeFS", "synchronise the clocks"
-        )
-    return Finding("clock", Health.GOOD, f"within {skew:.0f} s of lakeFS")
+        detail = f"{skew:.0f} s apart from {server}"
+        return Finding("clock", Health.DOUBTFUL, detail, "synchronise the clocks")
+    return Finding("clock", Health.GOOD, f"within {skew:.0f} s of {server}")
 
 
 def _rehearse(store: LakeFSStore, repository: str) -> str:
@@ -153,13 +165,40 @@ def _rehearse(store: LakeFSStore, repository: str) -> str:
     return f"may branch, write, commit, merge, hard-reset and delete; objects go by {way}"
 
 
-def _conductor(url: str) -> Finding:
-    health = url.rstrip("/").removesuffix("/api") + "/health"
+def _conductor(settings: Settings, tasks: Sequence[TaskDefinition]) -> Iterator[Finding]:
     try:
-        with urllib.request.urlopen(health, timeout=SECONDS) as answer:  # noqa: S310 - configured
-            answer.read()
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        remedy = "start it ('perago dev up'), or correct CONDUCTOR_SERVER_URL"
-        return Finding("Conductor", Health.BAD, f"{health} does not answer: {reason}", remedy)
-    return Finding("Conductor", Health.GOOD, f"healthy at {url}")
+        client = conductor_of(settings)
+    except PeragoError as error:
+        yield Finding("Conductor", Health.BAD, error.message, error.remedy)
+        return
+    found = _asked("Conductor", lambda: _healthy(client))
+    yield found
+    if found.health is Health.GOOD:
+        yield _clock("Conductor", client.server_time())
+        for task in tasks:
+            yield _registered(client, task)
+    client.close()
+
+
+def _healthy(client: ConductorClient) -> str:
+    began = time.monotonic()
+    if not client.health():
+        raise BrokerError(f"Conductor at {client.root} says it is ill", remedy="see its log")
+    took = (time.monotonic() - began) * 1000
+    version = client.version()  # It wants a token where the server has accounts.
+    return f"version {version or 'unknown'} at {client.root}, {took:.0f} ms"
+
+
+def _registered(client: ConductorClient, task: TaskDefinition) -> Finding:
+    what = f"task {task.name}"
+    try:
+        found = registration("task", task.name, taskdef(task), client.taskdef(task.name))
+    except PeragoError as error:
+        return Finding(what, Health.BAD, error.message, error.remedy)
+    remedy = f"run 'perago register {task.function.__module__}'"
+    if found.state == "new":
+        return Finding(what, Health.BAD, "not registered at Conductor", remedy)
+    if found.state == "changed":
+        paths = ", ".join(change.path for change in found.differences)
+        return Finding(what, Health.DOUBTFUL, f"registered with another {paths}", remedy)
+    return Finding(what, Health.GOOD, "registered at Conductor as declared here")

@@ -124,7 +124,7 @@ class StoreError(PeragoError):
 
 
 class NotFoundError(StoreError):
-    """No such repository, branch, commit or object."""
+    """No such repository, branch, commit or object, or nothing of that name at the broker."""
 
 
 class AlreadyExistsError(StoreError):
@@ -136,7 +136,7 @@ class NothingToCommitError(StoreError):
 
 
 class PermissionRefusedError(StoreError):
-    """The store does not permit this to the worker."""
+    """The store or the broker does not permit this to the worker."""
 
 
 class LostRaceError(StoreError):
@@ -159,5 +159,9 @@ class OutcomeUnknownError(StoreError):
     """A write was sent and its answer was lost: it may or may not have been applied."""
 
 
-class BrokerUnavailableError(PeragoError):
-    """The workflow engine could not be asked."""
+class BrokerError(PeragoError):
+    """The workflow engine answered, and the answer is no."""
+
+
+class BrokerUnavailableError(BrokerError):
+    """The workflow engine could not be asked; what was sent may have arrived."""

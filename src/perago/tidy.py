@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perago.brokers.conductor.mapping import is_over
 from perago.brokers.local import RunStatus
 from perago.clock import SystemClock
+from perago.errors import NotFoundError
 from perago.ports import Store
+from perago.protocol.leftovers import FoundStaging, judge_staging, staging_name
 from perago.protocol.names import STAGING
+from perago.protocol.sweep import Verdict
 from perago.protocol.values import Staging, Status
 from perago.wiring import Home
 from perago.workspace.sweeper import Swept, sweep
 
 if TYPE_CHECKING:
+    from perago.brokers.conductor.client import ConductorClient
     from perago.stores.lakefs.store import LakeFSStore
 
 
@@ -65,6 +71,48 @@ def lakefs_orphans(home: Home, store: LakeFSStore) -> list[tuple[str, str]]:
         for branch in staging_branches(store.client, repository)
         if branch.rpartition("-exec-")[2] in executions
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A staging branch, and whether it goes."""
+
+    repository: str
+    branch: str
+    verdict: Verdict
+
+
+def conductor_leftovers(
+    store: LakeFSStore,
+    client: ConductorClient,
+    repository: str,
+    age_seconds: float,
+    busy: Iterable[str] = (),
+) -> Iterator[Judged]:
+    """Judge the staging branches of a repository by asking Conductor for each one's task.
+
+    ``busy`` are executions that run on this machine without Conductor.
+    """
+    from perago.stores.lakefs.admin import staging_branches  # noqa: PLC0415 - an optional extra
+
+    local, now = frozenset(busy), SystemClock().now()
+    for branch in staging_branches(store.client, repository):
+        name = staging_name(branch)
+        if name is None or name.execution_id in local:
+            continue
+        try:
+            head = store.head(repository, branch)
+        except NotFoundError:
+            continue  # Its own attempt was quicker.
+        own = head.metadata.get("perago.execution_id") == name.execution_id
+        task_id = head.metadata.get("perago.task_id") if own else None
+        task = client.task(task_id or name.task_id)
+        found = FoundStaging(
+            status=None if task is None else str(task.get("status")),
+            over=is_over(task),
+            age_seconds=now - head.created_at if own else None,
+        )
+        yield Judged(repository, branch, judge_staging(found, age_seconds))
 
 
 def drop_branches(store: Store, found: Iterable[tuple[str, str]]) -> None:

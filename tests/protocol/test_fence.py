@@ -11,6 +11,7 @@ from perago.protocol.fence import assert_current_attempt_snapshot
 from perago.protocol.values import AttemptSnapshot, Status
 from tests.protocol.identities import ME
 
+STARTED = 1_700_000_000_000
 FRESH = AttemptSnapshot(ME.workflow_instance_id, ME.task_id, ME.retry_count, "IN_PROGRESS")
 
 
@@ -43,14 +44,20 @@ def test_f1_g2_every_other_status_is_stale(status: str) -> None:
         (replace(FRESH, task_id="task-3"), "task_id"),
         (replace(FRESH, retry_count=2), "retry_count"),
         (replace(FRESH, retry_count=0), "retry_count"),
+        (replace(FRESH, started_at=STARTED + 1), "started_at"),
     ],
-    ids=["workflow", "task", "a later retry", "an earlier retry"],
+    ids=["workflow", "task", "a later retry", "an earlier retry", "handed out again"],
 )
 def test_f1_every_field_of_the_identity_counts_and_is_named(
     fresh: AttemptSnapshot, field: str
 ) -> None:
     with pytest.raises(StaleAttemptError, match=f"{field} is"):
-        assert_current_attempt_snapshot(ME, fresh)
+        assert_current_attempt_snapshot(replace(ME, started_at=STARTED), fresh)
+
+
+def test_f1_an_engine_that_does_not_tell_the_start_is_believed_without() -> None:
+    assert_current_attempt_snapshot(replace(ME, started_at=STARTED), FRESH)
+    assert_current_attempt_snapshot(ME, replace(FRESH, started_at=STARTED))
 
 
 def test_f1_a_stale_attempt_is_failed_not_terminal_and_names_itself() -> None:

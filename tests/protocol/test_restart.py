@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from perago.protocol.restart import backoff_seconds, deaths_in_a_row
+from perago.protocol.restart import (
+    PAUSE_SECONDS,
+    WINDOW_SECONDS,
+    backoff_seconds,
+    closed_until,
+    deaths_in_a_row,
+    recent_deaths,
+)
 
 
 def test_w5_the_waits_double_up_to_half_a_minute() -> None:
@@ -32,3 +39,32 @@ def test_w5_a_crash_loop_then_health_then_a_crash() -> None:
         deaths = deaths_in_a_row(deaths, lived)
         waits.append(backoff_seconds(deaths))
     assert waits == [1, 2, 4, 1, 2]
+
+
+# --- the breaker --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("deaths", "executors", "until"),
+    [
+        ([], 1, 0),
+        ([0, 1, 2, 3], 1, 0),
+        ([0, 1, 2, 3, 4], 1, 4 + PAUSE_SECONDS),
+        ([0, 1, 2, 3, 59.9], 1, 59.9 + PAUSE_SECONDS),
+        ([0, 1, 2, 3, WINDOW_SECONDS], 1, 0),
+        ([0, 1, 2, 3, 4, 5], 1, 5 + PAUSE_SECONDS),
+        ([0, 1, 2, 3, 4], 2, 0),
+        ([0, 1, 2, 3, 4, 5], 2, 5 + PAUSE_SECONDS),
+        (list(range(11)), 4, 0),
+        (list(range(12)), 4, 11 + PAUSE_SECONDS),
+    ],
+)
+def test_too_many_deaths_in_a_window_stop_the_polling(
+    deaths: list[float], executors: int, until: float
+) -> None:
+    assert closed_until(deaths, executors) == until
+
+
+def test_old_deaths_are_forgotten() -> None:
+    assert recent_deaths([0, 100, 200], 200) == (100, 200)
+    assert closed_until(recent_deaths([0, 1, 2, 3, 4], 1000), 1) == 0

@@ -19,6 +19,14 @@ _MARKS = {
 
 
 def doctor(
+    modules: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODULE...]",
+            help="Modules with tasks: are they registered at Conductor as declared here?",
+            show_default=False,
+        ),
+    ] = None,
     repository: Annotated[
         str | None,
         typer.Option("--repo", "-r", help="Try the worker's permissions on this repository."),
@@ -30,10 +38,12 @@ def doctor(
     With --repo it rehearses an attempt on scratch branches, which it deletes again.
     """
     from perago.doctor import examine
+    from perago.modules import load_tasks
     from perago.wiring import settings_here
 
+    tasks = list(load_tasks(modules or []).values())
     findings = []
-    for finding in examine(settings_here(), repository):
+    for finding in examine(settings_here(), repository, tasks):
         findings.append(finding)
         if not as_json:
             say(f"{_MARKS[finding.health]} {plain(finding.what)}: {plain(finding.detail)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perago.errors import (
-    BrokerUnavailableError,
+    BrokerError,
     PeragoError,
     RuntimeConfigError,
     StoreError,
@@ -29,7 +29,7 @@ _CODES: tuple[tuple[type[PeragoError], int], ...] = (
     (WorkspaceError, USAGE),
     (RuntimeConfigError, CONFIGURATION),
     (StoreError, UNREACHABLE),
-    (BrokerUnavailableError, UNREACHABLE),
+    (BrokerError, UNREACHABLE),
 )
 
 

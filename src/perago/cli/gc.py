@@ -1,64 +1,148 @@
-"""``perago gc``: what dead attempts left on this machine, and versions past their retention."""
+"""``perago gc``: what dead attempts left here and on lakeFS, and versions past their retention."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perago.cli.screen import AsJson, emit, say, size
+from perago.cli.screen import AsJson, emit, plain, say, size
+
+if TYPE_CHECKING:
+    from perago.tidy import Judged
+    from perago.wiring import Home
+
+
+@dataclass(slots=True)
+class Found:
+    """What goes, or would go; ``kept`` says why a staging branch stays."""
+
+    deleted: bool
+    directories: list[str] = field(default_factory=list)
+    branches: list[str] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+    objects: int = 0
+    commits: int = 0
+    bytes: int = 0
 
 
 def gc(
+    repositories: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repo",
+            "-r",
+            help="Also look at this lakeFS repository, asking Conductor; repeatable.",
+        ),
+    ] = None,
     delete: Annotated[
         bool, typer.Option("--delete", help="Really delete; without it, only show.")
     ] = False,
     older_than: Annotated[
         str, typer.Option(help="Keep replaced versions at least this long, such as 12h or 7d.")
     ] = "7d",
+    staging_age: Annotated[
+        str | None,
+        typer.Option(
+            help="With --repo: keep staging branches of tasks that Conductor does not know this "
+            "long; as PERAGO_WORKSPACE_GC_TTL when left out.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove orphaned directories, staging branches of ended attempts, and unreachable content."""
+    from perago.wiring import home_here, settings_here
+
+    age = _seconds("--older-than", older_than)
+    ttl = settings_here().gc_ttl_seconds
+    staging = ttl if staging_age is None else _seconds("--staging-age", staging_age)
+    home = home_here()
+    found = Found(delete)
+    for each in _judged(home, repositories or [], staging, delete=delete):
+        name = f"{each.repository}/{each.branch}"
+        if each.verdict.remove:
+            found.branches.append(name)
+        else:
+            found.kept[name] = each.verdict.why
+    if home.path.is_dir() or not repositories:
+        _tidy_here(home.existing(), age, ttl, found)
+    if as_json:
+        emit(asdict(found))
+    else:
+        _show(found)
+
+
+def _seconds(option: str, text: str) -> float:
     from perago.errors import UsageError
     from perago.settings import parse_duration
-    from perago.tidy import drop_branches, lakefs_orphans, orphaned_branches, sweep_rooms
-    from perago.wiring import home_here, lakefs_here, settings_here
 
     try:
-        age = parse_duration(older_than)
+        return parse_duration(text)
     except ValueError as error:
-        raise UsageError(f"--older-than {older_than!r}", remedy=str(error)) from None
-    home = home_here().existing()
-    rooms = sweep_rooms(home, settings_here().gc_ttl_seconds, dry_run=not delete)
+        raise UsageError(f"{option} {text!r}", remedy=str(error)) from None
+
+
+def _judged(home: Home, repositories: list[str], age: float, *, delete: bool) -> list[Judged]:
+    """Ask Conductor about every staging branch first; only then is any of them removed."""
+    if not repositories:
+        return []
+    from perago.tidy import conductor_leftovers, drop_branches, executions_in_progress
+    from perago.wiring import conductor_of, lakefs_here, settings_here
+
+    client, store = conductor_of(settings_here()), lakefs_here()
+    try:
+        busy = executions_in_progress(home) if home.path.is_dir() else set()
+        found = [
+            each
+            for repository in repositories
+            for each in conductor_leftovers(store, client, repository, age, busy)
+        ]
+        if delete:
+            drop_branches(
+                store, ((each.repository, each.branch) for each in found if each.verdict.remove)
+            )
+    finally:
+        client.close()
+        store.close()
+    return found
+
+
+def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> None:
+    """Tidy what runs without Conductor left."""
+    from perago.tidy import drop_branches, lakefs_orphans, orphaned_branches, sweep_rooms
+    from perago.wiring import lakefs_here
+
+    rooms = sweep_rooms(home, ttl, dry_run=not found.deleted)
     branches = orphaned_branches(home)
-    if delete:
+    if found.deleted:
         drop_branches(home.store, branches)
     if any(run.store == "lakefs" for run in home.state.runs(limit=1_000_000)):
         store = lakefs_here()
-        found = lakefs_orphans(home, store)
-        if delete:
-            drop_branches(store, found)
-        branches += found
+        orphans = lakefs_orphans(home, store)
+        if found.deleted:
+            drop_branches(store, orphans)
+        branches += orphans
         store.close()
-    freed = home.store.collect(age, dry_run=not delete)
-    gone = [str(found.path) for found in rooms if found.removed]
-    if as_json:
-        emit(
-            {
-                "deleted": delete,
-                "directories": gone,
-                "branches": [f"{repository}/{branch}" for repository, branch in branches],
-                "objects": freed.objects,
-                "commits": freed.commits,
-                "bytes": freed.bytes_freed,
-            }
-        )
-        return
-    verb = "deleted" if delete else "would delete"
-    say(f"{verb} attempt directories: {len(gone)}, staging branches: {len(branches)}")
+    freed = home.store.collect(age, dry_run=not found.deleted)
+    found.directories += [str(each.path) for each in rooms if each.removed]
+    names = (f"{repository}/{branch}" for repository, branch in branches)
+    found.branches += [name for name in names if name not in found.branches]
+    found.objects, found.commits, found.bytes = freed.objects, freed.commits, freed.bytes_freed
+
+
+def _show(found: Found) -> None:
+    verb = "deleted" if found.deleted else "would delete"
     say(
-        f"{verb} {freed.commits} unreachable commits and {freed.objects} objects, "
-        f"{size(freed.bytes_freed)}"
+        f"{verb} attempt directories: {len(found.directories)},"
+        f" staging branches: {len(found.branches)}"
     )
-    if not delete:
+    for branch, why in found.kept.items():
+        say(f"[dim]kept {plain(branch)}: {plain(why)}[/dim]")
+    say(
+        f"{verb} {found.commits} unreachable commits and {found.objects} objects, "
+        f"{size(found.bytes)}"
+    )
+    if not found.deleted:
         say("[dim]nothing was deleted; add --delete to do it[/dim]")

@@ -32,7 +32,7 @@ class WorkflowSource:
 def load_source(target: str, modules: list[str]) -> WorkflowSource:
     """Tell by its form what the target is."""
     if target.endswith(".json"):
-        definition, name = _from_file(Path(target)), target
+        definition, name = workflow_file(Path(target)), target
     elif modules and ":" in target:
         definition, name = definition_of_builder(load_attribute(target), target), target
     elif modules:
@@ -49,7 +49,8 @@ def load_source(target: str, modules: list[str]) -> WorkflowSource:
     return WorkflowSource(definition, name, tuple(modules), load_tasks(modules))
 
 
-def _from_file(path: Path) -> Mapping[str, object]:
+def workflow_file(path: Path) -> Mapping[str, object]:
+    """Read a WorkflowDef; a mistake in the file is named with its place."""
     try:
         definition = json.loads(path.read_text())
     except FileNotFoundError:

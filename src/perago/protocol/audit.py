@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from perago.protocol.lineage import WorkspacePublicationPlan
 from perago.protocol.values import Claim, StagedWorkspace, Staging, WorkspaceInput
 
 
 def staged_metadata(
-    claim: Claim, workspace: WorkspaceInput, prefix: str, staging: Staging
+    claim: Claim,
+    workspace: WorkspaceInput,
+    prefix: str,
+    staging: Staging,
+    checked: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return what is known when C is made."""
+    """Return what is known when C is made; ``checked`` is what data guards said of it."""
     attempt = claim.attempt
     return {
         "perago.phase": "try",
@@ -23,6 +29,7 @@ def staged_metadata(
         "perago.target_branch": workspace.branch,
         "perago.prefix": prefix,
         "perago.staging_branch": staging.branch,
+        **(checked or {}),
     }
 
 

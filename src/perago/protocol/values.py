@@ -55,6 +55,8 @@ class Attempt:
     task_def_name: str
     seq: int = 0
     iteration: int = 0
+    started_at: int = 0
+    """When the engine handed it out first, in its own milliseconds; 0 when it does not tell."""
 
     @property
     def logical_task_key(self) -> str:
@@ -70,6 +72,7 @@ class AttemptSnapshot:
     task_id: str
     retry_count: int
     status: str
+    started_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,24 @@ WORKSPACE_SCHEMA: dict[str, Any] = {
 }
 
 
+def warnings_of(task: TaskDefinition) -> list[str]:
+    """List what the server would accept and the author probably does not mean."""
+    found = task.warnings()
+    timeout = task.controls.timeout
+    if timeout.response_seconds == 0 or 0 < timeout.seconds < timeout.response_seconds:
+        found.append(
+            f"task {task.name!r}: Conductor refuses timeout.response_seconds of"
+            f" {timeout.response_seconds:g}: set it to 1 or more, and to no more than"
+            " timeout.seconds"
+        )
+    if timeout.seconds == 0:
+        found.append(
+            f"task {task.name!r}: timeout.seconds is 0, so a body that hangs is never ended:"
+            " set TimeoutPolicy(seconds=...)"
+        )
+    return found
+
+
 def taskdef(task: TaskDefinition) -> dict[str, Any]:
     """Build the TaskDef; the same task always gives the same JSON."""
     has_workspace = task.workspace is not None

@@ -1,0 +1,100 @@
+"""Telling a Conductor server what tasks and workflows there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from perago.brokers.conductor.client import ConductorClient
+from perago.brokers.conductor.parallel import refuse_writers_side_by_side, walk
+from perago.brokers.conductor.registration import Registration, registration
+from perago.brokers.conductor.taskdef import taskdef
+from perago.brokers.local import parse_workflow
+from perago.brokers.local.writers import refuse_parallel_writers
+from perago.definition import TaskDefinition
+from perago.errors import WorkflowDefinitionError
+
+Workflows = Mapping[str, Mapping[str, Any]]
+"""WorkflowDefs by the file they came from."""
+
+
+def check_workflow(
+    definition: Mapping[str, Any], tasks: Mapping[str, TaskDefinition], source: str
+) -> list[str]:
+    """Refuse what cannot be registered, parallel writers included (W9); return warnings.
+
+    A server runs more kinds of task than ``perago run`` does: these are no mistakes.
+    """
+    _refuse_shapeless(definition, source)
+    writers = frozenset(name for name, task in tasks.items() if task.writable)
+    refuse_writers_side_by_side(definition, writers, source)
+    named = {str(task.get("name")) for task, _ in walk(definition["tasks"])}
+    try:
+        workflow = parse_workflow(definition, named | set(tasks), source)
+    except WorkflowDefinitionError as error:
+        return [f"{error.message}: a server may run it, 'perago run' does not"]
+    refuse_parallel_writers(workflow, {}, writers, source)
+    return []
+
+
+def compare(
+    client: ConductorClient, tasks: Iterable[TaskDefinition], workflows: Iterable[Mapping[str, Any]]
+) -> list[Registration]:
+    """Ask the server what it has, and say what would change."""
+    found = [
+        registration("task", task.name, taskdef(task), client.taskdef(task.name)) for task in tasks
+    ]
+    for definition in workflows:
+        name, version = str(definition["name"]), int(definition.get("version") or 1)
+        label = f"{name} version {version}"
+        there = client.workflow(name, version)
+        found.append(registration("workflow", label, definition, there))
+    return found
+
+
+def send(client: ConductorClient, changes: Sequence[Registration]) -> None:
+    """Send what is new or changed: tasks first, because workflows name them."""
+    for kind, put in (("task", client.put_taskdefs), ("workflow", client.put_workflows)):
+        due = [each.definition for each in changes if each.kind == kind and each.state != "same"]
+        if due:
+            put(due)
+
+
+def unregistered(
+    client: ConductorClient, definition: Mapping[str, Any], known: Iterable[str]
+) -> list[str]:
+    """Name the SIMPLE tasks of a workflow that neither we nor the server have a definition of."""
+    simple = {
+        str(task.get("name"))
+        for task, _ in walk(definition["tasks"])
+        if task.get("type", "SIMPLE") == "SIMPLE" and not task.get("taskDefinition")
+    }
+    return sorted(name for name in simple - set(known) if client.taskdef(name) is None)
+
+
+def _refuse_shapeless(definition: Mapping[str, Any], source: str) -> None:
+    name, version, tasks = (definition.get(key) for key in ("name", "version", "tasks"))
+    if not isinstance(name, str) or not name.strip():
+        raise WorkflowDefinitionError(f"{source}: name is missing", remedy='add "name": "..."')
+    if version is not None and (type(version) is not int or version < 1):
+        raise WorkflowDefinitionError(
+            f"{source}: version is {version!r}", remedy="use a whole number of 1 or more"
+        )
+    if not isinstance(tasks, list) or not tasks:
+        raise WorkflowDefinitionError(
+            f"{source}: tasks is missing or empty", remedy="add at least one task"
+        )
+    seen: set[str] = set()
+    for task, _ in walk(tasks):
+        reference = task.get("taskReferenceName")
+        if not isinstance(reference, str) or not reference or not task.get("name"):
+            raise WorkflowDefinitionError(
+                f"{source}: a task has no name or no taskReferenceName",
+                remedy="give every task both",
+            )
+        if reference in seen:
+            raise WorkflowDefinitionError(
+                f"{source}: taskReferenceName {reference!r} is used twice",
+                remedy="give every task its own taskReferenceName",
+            )
+        seen.add(reference)

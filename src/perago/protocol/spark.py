@@ -1,0 +1,100 @@
+"""What can be decided about Spark without starting it (X1 to X4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+DEFAULT_MASTER = "local[*]"
+# Parts of one machine: executors, if there are any, see the same files as the driver.
+_LOCAL = re.compile(r"local(?:\[[^\]]*\]|-cluster\[[^\]]*\])?")
+# SQL settings that belong to the whole application; every other `spark.sql.` one is a session's.
+_STATIC_SQL = (
+    "spark.sql.catalog",
+    "spark.sql.extensions",
+    "spark.sql.warehouse.dir",
+    "spark.sql.hive.metastore",
+    "spark.sql.cache.serializer",
+    "spark.sql.queryExecutionListeners",
+    "spark.sql.streaming.streamingQueryListeners",
+)
+_LEFTOVER = re.compile(
+    r"""(?:^|/)(?:
+        _SUCCESS$                      # says that a job ended; a publication says it better
+      | \.[^/]*\.crc$                  # checksums of Hadoop's local file system
+      | _temporary(?:-[^/]*)?(?:/|$)   # outputs of tasks that were not committed
+      | \.spark-staging[^/]*(?:/|$)    # the same, under dynamic partition overwrite
+      | __magic[^/]*(?:/|$)            # the same, of the magic committer
+    )""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkNeed:
+    """What a task asks of Spark; without a master, what the worker is configured with."""
+
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+
+    def over(self, base: SparkNeed) -> SparkNeed:
+        """Return this need where it speaks, and ``base`` where it is silent."""
+        return SparkNeed(
+            self.master or base.master,
+            {**base.conf, **self.conf},
+            tuple(dict.fromkeys((*base.packages, *self.packages))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What a JVM has to be started for; two tasks with the same can share one."""
+
+    master: str
+    conf: tuple[tuple[str, str], ...]
+    packages: tuple[str, ...]
+
+    @property
+    def local(self) -> bool:
+        """Tell whether all of it runs on this machine."""
+        return is_local(self.master)
+
+
+def is_local(master: str) -> bool:
+    """Tell whether a master keeps its work on the machine of the driver."""
+    return _LOCAL.fullmatch(master) is not None
+
+
+def split(need: SparkNeed) -> tuple[Application, Mapping[str, str]]:
+    """Part what the JVM is started with from what each session can have for itself."""
+    session = {key: value for key, value in need.conf.items() if _of_a_session(key)}
+    static = {key: value for key, value in need.conf.items() if key not in session}
+    master = need.master or static.pop("spark.master", DEFAULT_MASTER)
+    return Application(master, tuple(sorted(static.items())), need.packages), session
+
+
+def _of_a_session(key: str) -> bool:
+    return key.startswith("spark.sql.") and not key.startswith(_STATIC_SQL)
+
+
+def refuse_master(master: str) -> str | None:
+    """Say what is wrong with the text of a master, or None."""
+    if is_local(master) or master in {"yarn", "local"}:
+        return None
+    if re.fullmatch(r"(?:spark|k8s|sc)://\S+", master):
+        return None
+    return "is not a master Spark knows"
+
+
+def refuse_local_workspace(master: str, *, shared_root: bool) -> str | None:
+    """Say why Spark elsewhere cannot use a directory of this machine, or None (X2)."""
+    if is_local(master) or shared_root:
+        return None
+    return f"master {master!r} works on other machines, which do not see the attempt directory"
+
+
+def is_leftover(path: str) -> bool:
+    """Tell whether a path is what Spark leaves behind beside data."""
+    return _LEFTOVER.search(path) is not None

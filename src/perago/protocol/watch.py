@@ -1,0 +1,66 @@
+"""What a watchdog does about an executor, decided from what it can see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+BLOATED_SHARE = 0.5
+"""An idle executor above this share of the ceiling is replaced, if it has grown there."""
+GROWN = 2.0
+
+
+class Verdict(Enum):
+    """What is to be done."""
+
+    KEEP = "keep"
+    STUCK = "stuck"
+    TOO_BIG = "too big"
+    RECYCLE = "recycle"
+    NEVER_READY = "never ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an executor may do; None is no limit."""
+
+    stuck_after_seconds: float
+    start_seconds: float
+    max_bytes: int | None = None
+    max_attempts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """An executor as the watchdog sees it; ``bytes`` is None where it cannot be told."""
+
+    ready: bool
+    busy: bool
+    age_seconds: float
+    silent_seconds: float
+    attempts: int
+    bytes: int | None = None
+    first_bytes: int | None = None
+
+
+def judge(sight: Sight, limits: Limits) -> Verdict:
+    """Decide about one executor."""
+    if not sight.ready:
+        late = sight.age_seconds >= limits.start_seconds
+        return Verdict.NEVER_READY if late else Verdict.KEEP
+    if sight.busy:
+        if limits.max_bytes is not None and (sight.bytes or 0) > limits.max_bytes:
+            return Verdict.TOO_BIG
+        if sight.silent_seconds >= limits.stuck_after_seconds:
+            return Verdict.STUCK
+        return Verdict.KEEP
+    if limits.max_attempts is not None and sight.attempts >= limits.max_attempts:
+        return Verdict.RECYCLE
+    return Verdict.RECYCLE if _bloated(sight, limits) else Verdict.KEEP
+
+
+def _bloated(sight: Sight, limits: Limits) -> bool:
+    if limits.max_bytes is None or sight.bytes is None or sight.first_bytes is None:
+        return False
+    big = sight.bytes > BLOATED_SHARE * limits.max_bytes
+    return big and sight.bytes > GROWN * sight.first_bytes

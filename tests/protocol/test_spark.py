@@ -1,0 +1,92 @@
+"""What is decided about Spark before it starts (X2, X3, X4), and what it leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from perago.protocol.spark import (
+    SparkNeed,
+    is_leftover,
+    is_local,
+    refuse_local_workspace,
+    refuse_master,
+    split,
+)
+
+
+@pytest.mark.parametrize(
+    ("master", "local"),
+    [
+        ("local", True),
+        ("local[*]", True),
+        ("local[4]", True),
+        ("local[2,3]", True),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://host:7077", False),
+        ("yarn", False),
+        ("k8s://https://host", False),
+        ("sc://host:15002", False),
+    ],
+)
+def test_x4_masters_are_known_and_x2_only_those_here_see_the_directory(
+    master: str, local: bool
+) -> None:
+    assert refuse_master(master) is None
+    assert is_local(master) is local
+    assert (refuse_local_workspace(master, shared_root=False) is None) is local
+    assert refuse_local_workspace(master, shared_root=True) is None
+
+
+@pytest.mark.parametrize("master", ["", "lokal[*]", "http://x", "spark://", "local[*] x"])
+def test_x4_other_masters_are_refused(master: str) -> None:
+    assert refuse_master(master) == "is not a master Spark knows"
+
+
+def test_x3_what_a_session_can_have_for_itself_needs_no_other_jvm() -> None:
+    conf = {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.driver.memory": "2g",
+        "spark.sql.extensions": "x",
+        "spark.sql.catalog.a": "y",
+    }
+    application, session = split(SparkNeed("local[2]", conf, ("g:a:1",)))
+    assert session == {"spark.sql.shuffle.partitions": "4"}
+    assert {key for key, _ in application.conf} == conf.keys() - session.keys()
+    assert application.master == "local[2]"
+    other, _ = split(
+        SparkNeed("local[2]", {**conf, "spark.sql.shuffle.partitions": "9"}, ("g:a:1",))
+    )
+    assert other == application
+    assert split(SparkNeed(conf={"spark.master": "local[7]"}))[0].master == "local[7]"
+    assert split(SparkNeed())[0].master == "local[*]"
+
+
+def test_x4_the_task_speaks_before_the_worker() -> None:
+    worker = SparkNeed("spark://h:1", {"spark.a": "1", "spark.b": "1"}, ("g:a:1",))
+    task = SparkNeed(None, {"spark.b": "2"}, ("g:a:1", "g:b:1"))
+    assert task.over(worker) == SparkNeed(
+        "spark://h:1", {"spark.a": "1", "spark.b": "2"}, ("g:a:1", "g:b:1")
+    )
+    assert SparkNeed("local[1]").over(worker).master == "local[1]"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "t/_SUCCESS",
+        "_SUCCESS",
+        "t/.part-0.parquet.crc",
+        "t/_temporary/0/task/x",
+        "t/.spark-staging-1f/k=1/x",
+        "t/__magic_job-1/x",
+    ],
+)
+def test_leftovers_are_known(path: str) -> None:
+    assert is_leftover(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["t/part-0.parquet", "_SUCCESS/x", "t/a.crc", "my_temporary/x", "t/_metadata", ".x"]
+)
+def test_data_is_no_leftover(path: str) -> None:
+    assert not is_leftover(path)

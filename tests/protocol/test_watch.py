@@ -1,0 +1,50 @@
+"""What a watchdog does, over every combination that matters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perago.protocol.watch import Limits, Sight, Verdict, judge
+
+LIMITS = Limits(stuck_after_seconds=10, start_seconds=60, max_bytes=1000, max_attempts=5)
+IDLE = Sight(
+    ready=True,
+    busy=False,
+    age_seconds=100,
+    silent_seconds=100,
+    attempts=1,
+    bytes=100,
+    first_bytes=100,
+)
+BUSY = replace(IDLE, busy=True, silent_seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("sight", "limits", "verdict"),
+    [
+        (IDLE, LIMITS, Verdict.KEEP),
+        (BUSY, LIMITS, Verdict.KEEP),
+        (replace(IDLE, ready=False, age_seconds=59), LIMITS, Verdict.KEEP),
+        (replace(IDLE, ready=False, age_seconds=60), LIMITS, Verdict.NEVER_READY),
+        (replace(BUSY, silent_seconds=9.9), LIMITS, Verdict.KEEP),
+        (replace(BUSY, silent_seconds=10), LIMITS, Verdict.STUCK),
+        (replace(BUSY, bytes=1000), LIMITS, Verdict.KEEP),
+        (replace(BUSY, bytes=1001), LIMITS, Verdict.TOO_BIG),
+        (replace(BUSY, bytes=1001, silent_seconds=10), LIMITS, Verdict.TOO_BIG),
+        (replace(BUSY, bytes=None), LIMITS, Verdict.KEEP),
+        (replace(BUSY, bytes=1001), replace(LIMITS, max_bytes=None), Verdict.KEEP),
+        (replace(BUSY, attempts=5), LIMITS, Verdict.KEEP),
+        (replace(IDLE, attempts=5), LIMITS, Verdict.RECYCLE),
+        (replace(IDLE, attempts=5), replace(LIMITS, max_attempts=None), Verdict.KEEP),
+        (replace(IDLE, bytes=501), LIMITS, Verdict.RECYCLE),
+        (replace(IDLE, bytes=500), LIMITS, Verdict.KEEP),
+        (replace(IDLE, bytes=700, first_bytes=600), LIMITS, Verdict.KEEP),
+        (replace(IDLE, bytes=None), LIMITS, Verdict.KEEP),
+        (replace(IDLE, bytes=900, first_bytes=None), LIMITS, Verdict.KEEP),
+        (replace(IDLE, bytes=900), replace(LIMITS, max_bytes=None), Verdict.KEEP),
+    ],
+)
+def test_the_verdict(sight: Sight, limits: Limits, verdict: Verdict) -> None:
+    assert judge(sight, limits) is verdict
