@@ -39,7 +39,7 @@ EXECUTORS = 2
 FREE, TINY = "bench_free", "bench_tiny"
 OURS, PEER, SDK, NOTHING = "perago", "perago 0.6.1", "SDK worker", "a client that does nothing"
 IDLE_SECONDS = 20.0
-_PATIENCE_SECONDS = 300.0
+_PATIENCE_SECONDS = 120.0
 _WORKERS = Path(__file__).with_name("workers")
 
 
@@ -78,7 +78,8 @@ class Floor:
         for workflow in reversed(workflows):
             while (found := self._found(workflow))["status"] == "RUNNING":
                 if time.monotonic() > deadline:
-                    raise SystemExit(f"workflow {workflow} is still running")
+                    last = (self.root / "worker.log").read_text(errors="replace")[-500:]
+                    raise SystemExit(f"workflow {workflow} is still running: {last}")
                 time.sleep(0.5)
             if found["status"] != "COMPLETED":
                 raise SystemExit(f"workflow {workflow}: {found.get('reasonForIncompletion')}")

@@ -123,11 +123,10 @@ class Host:
     store: LakeFSStore = field(init=False)
 
     def __post_init__(self) -> None:
-        self.store = LakeFSStore(
-            self.settings,
-            ContentCache(self.path / "cache", 20 << 30),
-            Manifests(self.path / "manifests.sqlite"),
-        )
+        self._cache = ContentCache(self.path / "cache", 20 << 30)
+        manifests = Manifests(self.path / "manifests.sqlite")
+        self.store = LakeFSStore(self.settings, self._cache, manifests)
+        self._last = ""
         self._events = EventLog(self.path / "events.sqlite")
 
     def attempt(
@@ -146,6 +145,7 @@ class Host:
         workspace = WorkspaceInput(repository, BRANCH, "commit", ref)
         given = {"params": params, "workspace": workspace.as_json()}
         claim = Claim(attempt, given, uuid.uuid4().hex)
+        self._last = claim.execution_id
         clock = SystemClock()
         shells = Shells(
             store=self.store,
@@ -163,12 +163,16 @@ class Host:
     def phases(self) -> dict[str, float]:
         """Say how long each phase of the last attempt took."""
         found: dict[str, float] = {}
-        last = self._events.named("claimed")[-1].execution_id
-        for event in self._events.of_execution(last):
+        for event in self._events.of_execution(self._last):
             seconds = event.facts.get("seconds")
             if event.name.startswith("after ") and isinstance(seconds, float):
                 found[event.name.removeprefix("after ")] = seconds
         return found
+
+    def settle(self) -> None:
+        """Wait until the cache has all it was given."""
+        with self._cache.reading(()):
+            pass
 
     def close(self) -> None:
         """Forget everything."""

@@ -17,7 +17,8 @@ def free(params: dict[str, int]) -> dict[str, dict[str, int]]:
 
 def main() -> None:
     """Work until killed."""
-    with TaskHandler(configuration=Configuration(os.environ["CONDUCTOR_SERVER_URL"])) as handler:
+    configuration = Configuration(server_api_url=os.environ["CONDUCTOR_SERVER_URL"])
+    with TaskHandler(configuration=configuration) as handler:
         handler.start_processes()
         handler.join_processes()
 

@@ -6,12 +6,15 @@ Errors are those of :mod:`perago.errors`; no foreign type crosses a port.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from perago.protocol.data import Measure, Table
 from perago.protocol.outcome import Outcome
 from perago.protocol.publication import Write
+from perago.protocol.spark import SparkNeed
 from perago.protocol.values import (
     Attempt,
     AttemptSnapshot,
@@ -19,6 +22,7 @@ from perago.protocol.values import (
     Commit,
     Entry,
     FenceKind,
+    Manifest,
     ObjectInfo,
     StagedWorkspace,
     Staging,
@@ -83,8 +87,11 @@ class Store(Protocol):
         """Resolve a branch, tag, commit id or unique short id."""
         ...
 
-    def head(self, repository: str, branch: str) -> Commit:
-        """Read the head of a branch as it is now, never from a cache."""
+    def head(self, repository: str, branch: str, timeout_seconds: float | None = None) -> Commit:
+        """Read the head of a branch as it is now, never from a cache.
+
+        With a timeout it is asked once, and for no longer.
+        """
         ...
 
     def dirty(self, repository: str, branch: str) -> bool:
@@ -104,7 +111,10 @@ class Store(Protocol):
         ...
 
     def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
-        """Write objects to new files, verified; ``CorruptObjectError`` names the first bad one."""
+        """Write objects to new files, verified; ``CorruptObjectError`` names the first bad one.
+
+        What ``advance`` raises stops all of it, as any failure does.
+        """
         ...
 
     def open_staging(self, staging: Staging, at: str) -> None:
@@ -168,6 +178,48 @@ class Rooms(Protocol):
 
     def leave(self, room: Room, timeout_seconds: float) -> None:
         """Remove the directory, or raise ``WorkspaceError`` when time is up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an attempt computes: its directory, what it was given, what it has changed so far."""
+
+    execution_id: str
+    root: Path | None = None
+    before: Manifest = field(default_factory=dict)
+    changes: Callable[[], ChangeSet] = ChangeSet
+
+
+class Engine(Protocol):
+    """What one attempt computes with; nothing is started before it is asked for."""
+
+    def session(self) -> object:
+        """Return the Spark session of the attempt."""
+        ...
+
+    def workspace(self) -> object:
+        """Return the workspace as Spark sees it."""
+        ...
+
+    def running(self) -> AbstractContextManager[None]:
+        """Run a body inside: foreign errors are translated, leftovers are removed."""
+        ...
+
+    def measure(self, table: str, wanted: Sequence[Measure]) -> Table | None:
+        """Measure a table of the workspace; None when there is none."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was opened."""
+        ...
+
+
+class Engines(Protocol):
+    """Opens the engine that a task needs."""
+
+    def open(self, need: SparkNeed | None, site: Site) -> Engine:
+        """Choose by the need; ``RuntimeConfigError`` when it cannot be met here."""
         ...
 
 

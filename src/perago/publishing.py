@@ -85,7 +85,11 @@ class Publisher:
         while True:
             state = None
             try:
-                head = self.store.head(target.workspace.repository, target.workspace.branch)
+                # A read that hangs must not outlast the margin, nor be the only one in it.
+                left = max(deadline - self.clock.monotonic(), POLL_SECONDS)
+                head = self.store.head(
+                    target.workspace.repository, target.workspace.branch, left / 2
+                )
                 state = settle(decision, head, target.execution_id)
             except StoreUnavailableError as error:
                 self.track.event("warning", text="the target cannot be read", why=str(error))

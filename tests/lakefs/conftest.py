@@ -51,5 +51,5 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(client, "_timeout", timeout)
     monkeypatch.setattr(client, "_PAUSES", (0.01, 0.02, 0.03))
-    monkeypatch.setattr(roads, "_PAUSES", (0.01, 0.02))
+    monkeypatch.setattr(roads, "_PAUSES", (0.01, 0.02, 0.03))
     monkeypatch.setattr(gateway, "SECONDS", 2)

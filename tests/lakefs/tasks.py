@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from perago import PublishBudget, TaskControls, WorkspaceSpec, task
+from perago import PublishBudget, TaskControls, TimeoutPolicy, WorkspaceSpec, task
 
 OWNER = "team@example.com"
 GIVEN = {
@@ -143,3 +143,32 @@ def save(workspace: Path, params: Named) -> Done:
     """Write one file of a given name."""
     (workspace / params.name).write_bytes(b"saved")
     return Done(files=1)
+
+
+@task(name="double", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws"), controls=CONTROLS)
+def double(workspace: Path, params: Named) -> Done:
+    """Write a file of twice the content."""
+    (workspace / f"{params.name}.double").write_bytes((workspace / params.name).read_bytes() * 2)
+    return Done(files=1)
+
+
+class Blob(BaseModel):
+    size: int
+
+
+@task(name="blob", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws"), controls=CONTROLS)
+def blob(workspace: Path, params: Blob) -> Done:
+    """Write so many bytes."""
+    (workspace / "blob.bin").write_bytes(bytes(params.size))
+    return Done(files=1)
+
+
+@task(
+    name="hurried",
+    owner_email=OWNER,
+    workspace=WorkspaceSpec(prefix="ws"),
+    controls=TaskControls(timeout=TimeoutPolicy(seconds=1)),
+)
+def hurried(workspace: Path, params: Text) -> Done:
+    """Have no time."""
+    return Done()

@@ -215,8 +215,9 @@ def test_s2_more_than_a_page_of_objects_and_of_deletes(
         deletes = bench.proxy.matching("POST", "/objects/delete")
     assert cleared.completed, cleared.reason
     assert cleared.result == {"files": 1051}
-    assert len(pages) == 2
-    assert len(deletes) == 2
+    # Told apart, because a slow one may be asked for again.
+    assert len({seen.path for seen in pages}) == 2
+    assert len({seen.body for seen in deletes}) == 2
     assert bench.files() == {"ws/left": b"left", "other.txt": b"other"}
     other.close()
 
@@ -359,6 +360,7 @@ def test_d3_what_others_uploaded_in_parts_is_verified_by_its_parts(
     with bench.proxy.during():
         assert bench.lab.run(tasks.idle).completed
         assert bench.proxy.matching("PUT", OBJECT_PUT) == []
+        assert bench.proxy.matching("GET", OBJECT_GET) == []  # Kept under the listed tag.
     assert bench.content("ws/data.bin") == content
 
 
@@ -484,7 +486,9 @@ def test_a_server_that_is_no_lakefs_is_told_in_a_sentence(
 
 
 def cached(bench: Bench) -> list[Path]:
-    return [path for path in (bench.place / "worker/cache").glob("md5/*/*") if path.is_file()]
+    """Find the files that contents of the cache stand in, small and big."""
+    cache = bench.place / "worker/cache"
+    return [*cache.glob("packs/*.pack"), *cache.glob("md5/*/*")]
 
 
 def fetched(bench: Bench, task: Callable[..., object] = tasks.idle) -> list[str]:
@@ -503,11 +507,13 @@ def test_the_second_attempt_on_a_host_fetches_nothing(bench: Bench) -> None:
     assert fetched(bench) == []
 
 
-@pytest.mark.parametrize("damage", ["flip", "empty", "longer", "link"])
-def test_a_damaged_cache_is_repaired(bench: Bench, damage: str) -> None:
-    bench.given({"ws/in.txt": "x" * 5000, "ws/old.txt": "old"})
+@pytest.mark.parametrize("size", [5000, 200_000], ids=["packed", "alone"])
+@pytest.mark.parametrize("damage", ["flip", "empty", "link"])
+def test_a_damaged_cache_is_repaired(bench: Bench, damage: str, size: int) -> None:
+    bench.given({"ws/in.txt": "x" * size})
     fetched(bench)
-    place = max(cached(bench), key=lambda path: path.stat().st_size)
+    bench.store._cache.close()  # noqa: SLF001 - what is copied behind is there
+    (place,) = cached(bench)
     content = place.read_bytes()
     place.chmod(0o600)
     match damage:
@@ -515,15 +521,13 @@ def test_a_damaged_cache_is_repaired(bench: Bench, damage: str) -> None:
             place.write_bytes(content[:100] + b"y" + content[101:])
         case "empty":
             place.write_bytes(b"")
-        case "longer":
-            place.write_bytes(content + b"!")
         case "link":
             place.unlink()
             place.symlink_to("/etc/passwd")
     assert fetched(bench) == ["in.txt"]
-    assert bench.run(tasks.step).completed
-    assert bench.content("ws/in.txt") == b"x" * 5000
-    if damage in {"flip", "empty", "longer"}:
+    assert bench.run(tasks.save, name="other.txt").completed
+    assert bench.content("ws/in.txt") == b"x" * size
+    if damage != "link" or size == 5000:
         assert fetched(bench) == []
 
 
@@ -559,30 +563,6 @@ def test_a_merge_that_met_foreign_changes_is_not_remembered_as_ours(bench: Bench
     assert "cannot be verified" in bench.lab.run(tasks.step, faults=[between]).reason
     run = bench.run(tasks.idle)  # P9's remedy: start from the current head.
     assert run.result == {"files": 3}  # in, out and foreign
-
-
-def test_the_least_recently_used_contents_leave_a_cache_that_is_too_big(
-    bench: Bench, tmp_path: Path
-) -> None:
-    cache = ContentCache(tmp_path / "small", 1000)
-    entries = []
-    for number in range(30):
-        content = bytes([number]) * 100
-        source = tmp_path / "source"
-        source.unlink(missing_ok=True)
-        source.write_bytes(content)
-        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        entries.append(Entry(100, f"md5:{digest}"))
-        cache.keep(entries[-1], source)
-        for path in (tmp_path / "small").glob("*/*/*"):  # Age them: one second a round.
-            found = path.stat()
-            os.utime(path, (found.st_mtime - 1000, found.st_mtime - 1000))
-        cache.fetch(entries[0], tmp_path / f"out-{number}", lambda _: None)
-    kept = sum(path.stat().st_size for path in (tmp_path / "small").glob("*/*/*"))
-    assert kept <= 1100
-    assert cache.fetch(entries[0], tmp_path / "first", lambda _: None)  # Used all the time.
-    assert cache.fetch(entries[-1], tmp_path / "last", lambda _: None)
-    assert not cache.fetch(entries[1], tmp_path / "second", lambda _: None)
 
 
 @pytest.mark.parametrize("cache_bytes", [1 << 30, 200_000], ids=["roomy", "always-trimming"])

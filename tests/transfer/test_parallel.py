@@ -55,3 +55,64 @@ def test_the_first_failure_stops_long_work_in_the_middle(threads: int) -> None:
         parallel.each(range(100), work, lambda _: None, threads=threads)
     assert not finished
     assert time.monotonic() - begun < 4
+
+
+def test_the_pace_grows_by_one_and_falls_by_half() -> None:
+    pace = parallel.Pace(most=8, first=2)
+    for expected in (2, 3, 3, 3, 4):
+        with pace.turn():
+            pass
+        assert pace.limit == expected
+    pace.back_off()
+    pace.back_off()  # The same trouble, met by another thread.
+    assert pace.limit == 4 // 2
+    for _ in range(100):
+        with pace.turn():
+            pass
+    assert pace.limit == 8
+    for _ in range(10):
+        with pytest.raises(ZeroDivisionError), pace.turn():
+            raise ZeroDivisionError
+        pace.back_off()
+        with pace.turn():
+            pass
+        pace.back_off()
+    assert pace.limit == 1
+
+
+def test_never_more_than_the_pace_allows_are_under_way() -> None:
+    pace = parallel.Pace(most=6, first=3)
+    inside: list[int] = []
+    seen: list[tuple[int, int]] = []
+
+    def work(number: int, _: Advance) -> None:
+        with pace.turn():
+            inside.append(number)
+            seen.append((len(inside), pace.limit))
+            time.sleep(0.001)
+            inside.remove(number)
+        if number == 50:
+            pace.back_off()
+
+    parallel.each(range(200), work, lambda _: None, threads=16)
+    assert max(count for count, _ in seen) <= 6
+    assert len(seen) == 200
+
+
+def test_what_the_watcher_raises_stops_the_transfer() -> None:
+    """A deadline, or a lost attempt, comes this way."""
+    moved: list[int] = []
+
+    def watch(count: int) -> None:
+        moved.append(count)
+        if len(moved) == 5:
+            raise TimeoutError
+
+    def work(_: int, advance: Advance) -> None:
+        for _ in range(100):
+            advance(1)
+            time.sleep(0.001)
+
+    with pytest.raises(TimeoutError):
+        parallel.each(range(40), work, watch, threads=4)
+    assert len(moved) == 5

@@ -51,6 +51,10 @@ def up(
     blocks: Annotated[
         BlockStore, typer.Option(help="Where lakeFS keeps its blocks; s3 starts the S3 store too.")
     ] = BlockStore.LOCAL,
+    docker: Annotated[
+        bool,
+        typer.Option("--docker", help="Take lakeFS and the S3 store from images. Untested."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start servers: lakeFS and Conductor, or those that are named.
@@ -62,7 +66,7 @@ def up(
 
     asked = {"lakefs": lakefs, "conductor": conductor, "s3": s3}
     servers = [server for server in SERVERS if asked[server]] or list(USUAL)
-    sources = _sources(quiet=as_json)
+    sources = _sources(quiet=as_json, docker=docker)
     found = start(name, _home(), servers, blocks=blocks.value, sources=sources)
     if as_json:
         emit({**_described(found), **_keys(found)})
@@ -162,11 +166,12 @@ def _home() -> Path:
     return settings_here().home
 
 
-def _sources(*, quiet: bool) -> Sources:
+def _sources(*, quiet: bool, docker: bool = False) -> Sources:
     from perago.dev import Sources
     from perago.dev.narration import narrator
 
-    return Sources(narrator=narrator(quiet=quiet))
+    seen = _home().absolute() if docker else None
+    return Sources(narrator=narrator(quiet=quiet), docker=seen)
 
 
 def _show(instance: Instance) -> None:

@@ -147,7 +147,7 @@ def _java_program(program: Path, seat: Seat) -> list[str]:
 
 
 def _alone(name: str) -> Callable[[Sources], list[str]]:
-    return lambda sources: [str(sources.program(name))]
+    return lambda sources: sources.words(name)
 
 
 def _on_java(name: str) -> Callable[[Sources], list[str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from perago.dev.builds import Workshop
 from perago.dev.cache import Cache
+from perago.dev.docker import IMAGES, container_words
 from perago.dev.narration import Narrator, Silent
 from perago.dev.recipes import PROGRAMS, GoRecipe, Program
 from perago.dev.tools import Tools, answer
@@ -21,8 +22,13 @@ class Sources:
     """Finds or makes the programs, in this order."""
 
     def __init__(
-        self, environ: Mapping[str, str] | None = None, narrator: Narrator | None = None
+        self,
+        environ: Mapping[str, str] | None = None,
+        narrator: Narrator | None = None,
+        docker: Path | None = None,
     ) -> None:
+        """``docker`` is the directory that containers see, where servers come from images."""
+        self._docker = docker
         self._environ = os.environ if environ is None else environ
         self.narrator = narrator or Silent()
         self.cache = Cache.of(self._environ)
@@ -32,6 +38,12 @@ class Sources:
         """Give the file of ``lakefs``, ``lakectl``, ``versitygw`` or ``conductor``."""
         wanted = PROGRAMS[name]
         return self._named(wanted) or self._on_path(wanted) or self._made(wanted)
+
+    def words(self, name: str) -> list[str]:
+        """Give what to run: the program, or a container where there is an image of it."""
+        if self._docker is not None and name in IMAGES:
+            return container_words(name, self._docker)
+        return [str(self.program(name))]
 
     def version(self, name: str) -> str:
         """Say which version ``program`` gives; one that a variable names is not asked."""

@@ -15,6 +15,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _BYTES_FOR_A_THREAD = 16 << 20
+_LOOK_SECONDS = 1.0
 
 
 class _Stopped(Exception):  # noqa: N818 -- not an error: another item failed
@@ -41,6 +42,58 @@ class Allowance:
             with self._changed:
                 self._used -= size
                 self._changed.notify_all()
+
+
+class Pace:
+    """How many at a time a server takes: a little more while all goes well, half when it does not.
+
+    One for a server, over all threads and calls.
+    """
+
+    def __init__(self, most: int, first: int) -> None:
+        self._most = most
+        self._limit = min(first, most)
+        self._inside = 0
+        self._well = 0
+        self._troubled = False
+        self._changed = threading.Condition()
+
+    @property
+    def limit(self) -> int:
+        """Return how many may be under way now."""
+        return self._limit
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for one's turn; what ends without an error counts as gone well."""
+        with self._changed:
+            while self._inside >= self._limit:
+                self._changed.wait(_LOOK_SECONDS)
+            self._inside += 1
+        try:
+            yield
+            self._went_well()
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify()
+
+    def back_off(self) -> None:
+        """Halve: the server was too busy, or did not answer in time."""
+        with self._changed:
+            if not self._troubled:  # Many failures at once count as one.
+                self._limit = max(1, self._limit // 2)
+            self._troubled = True
+            self._well = 0
+
+    def _went_well(self) -> None:
+        with self._changed:
+            self._well += 1
+            self._troubled = False
+            if self._well >= self._limit < self._most:
+                self._limit += 1
+                self._well = 0
+                self._changed.notify()
 
 
 def local_threads(items: int, size: int) -> int:

@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perago.errors import UnpublishableFileError
+from perago.ports import Advance
 from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_local, is_marker
 from perago.protocol.values import Entry, Manifest
+from perago.transfer import parallel
 
 CHUNK = 1 << 20
 # A write in the same tick of the file system's clock as our look would not show in the times.
@@ -82,16 +84,32 @@ def scan(root: Path, selection: Selection, algorithm: str, before: Baseline) -> 
         files[path] = found
     _refuse_outside_links(files, names)
     manifest: dict[str, Entry] = {}
-    with _directory(root) as root_fd:
-        for path in check_local(selection, files):
-            known = before.manifest.get(path)
-            if known and known.checksum and before.untouched(path, _stamp(files[path])):
-                manifest[path] = known
-                continue
-            hashed = _hash(root_fd, path, (known and _scheme(known)) or algorithm)
-            same = known and known.checksum and hashed == before.hashes.get(path)
-            manifest[path] = known if known and same else hashed
+    pending: dict[str, int] = {}
+    for path in check_local(selection, files):
+        known = before.manifest.get(path)
+        if known and known.checksum and before.untouched(path, _stamp(files[path])):
+            manifest[path] = known
+        else:
+            pending[path] = files[path].st_size
+    for path, hashed in zip(pending, _hash_all(root, pending, algorithm, before), strict=True):
+        known = before.manifest.get(path)
+        same = known and known.checksum and hashed == before.hashes.get(path)
+        manifest[path] = known if known and same else hashed
     return manifest
+
+
+def _hash_all(
+    root: Path, sizes: Mapping[str, int], algorithm: str, before: Baseline
+) -> list[Entry]:
+    """Hash files, big ones beside each other."""
+
+    def work(path: str, _: Advance) -> Entry:
+        known = before.manifest.get(path)
+        return _hash(root_fd, path, (known and _scheme(known)) or algorithm)
+
+    with _directory(root) as root_fd:
+        threads = parallel.local_threads(len(sizes), sum(sizes.values()))
+        return parallel.each(list(sizes), work, lambda _: None, threads=threads)
 
 
 def _scheme(entry: Entry) -> str | None:

@@ -12,13 +12,14 @@ from perago.protocol.values import Entry
 from perago.stores.embedded.objects import ObjectDirectory
 from perago.stores.embedded.ranges import ALGORITHM
 from perago.transfer import copying
+from perago.transfer.creating import create
 
 
 def deliver(objects: ObjectDirectory, fetch: Fetch, advance: Advance) -> None:
     """Copy an object to ``fetch.to``; never a hard link, a task may write to its file."""
     source = open_object(objects, fetch.key, fetch.entry)
     try:
-        target = _create(fetch.to)
+        target = _new(fetch.to)
         try:
             _fill(source, target, fetch, advance)
         except BaseException:
@@ -29,6 +30,13 @@ def deliver(objects: ObjectDirectory, fetch: Fetch, advance: Advance) -> None:
             os.close(target)
     finally:
         os.close(source)
+
+
+def _new(path: Path) -> int:
+    try:
+        return create(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def _fill(source: int, target: int, fetch: Fetch, advance: Advance) -> None:
@@ -59,19 +67,6 @@ def corrupt(key: str, what: str) -> CorruptObjectError:
         f"object {key!a} is damaged in the store: it {what}",
         remedy="put its content again from a good copy, or restore the store's objects directory",
     )
-
-
-def _create(path: Path) -> int:
-    """Create a file that was not there; O_EXCL does not follow a link either."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        try:
-            return os.open(path, flags, 0o644)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(path, flags, 0o644)
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 def _unwritable(path: Path, error: OSError) -> WorkspaceError:

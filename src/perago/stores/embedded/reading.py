@@ -52,7 +52,12 @@ class Reading:
         with self._catalogue.reading() as db:
             return commits.read(db, repository, refs.resolve(db, repository, ref)).commit
 
-    def head(self, repository: str, branch: str) -> Commit:
+    def head(
+        self,
+        repository: str,
+        branch: str,
+        timeout_seconds: float | None = None,  # noqa: ARG002 - nothing here can hang
+    ) -> Commit:
         with self._catalogue.reading() as db:
             return commits.read(db, repository, refs.head(db, repository, branch)).commit
 

@@ -42,6 +42,8 @@ class Ask:
     timeout_seconds: float = CALL_SECONDS
     plain: bool = False
     """Its answer is no JSON, and is not looked at."""
+    once: bool = False
+    """It is not repeated: whoever asks has no time for it."""
 
 
 class LakeFSClient:
@@ -79,7 +81,8 @@ class LakeFSClient:
             if status in _OK:
                 return answer
             pause = next(pauses, None)
-            if pause is None or not may_retry(ask.call, status) or time.monotonic() > last:
+            over = ask.once or pause is None or time.monotonic() > last
+            if over or pause is None or not may_retry(ask.call, status):
                 break
             time.sleep(pause)
         if status is None:

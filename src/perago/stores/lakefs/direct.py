@@ -5,9 +5,9 @@ from __future__ import annotations
 from perago.ports import Advance, Fetch, Put
 from perago.stores.lakefs.client import LakeFSClient, path_of
 from perago.stores.lakefs.files import CHUNK, Incoming, Outgoing
-from perago.transfer.cache import Arrival
+from perago.transfer.cache import ContentCache
 
-_READ_BYTES = 256 << 10  # Small enough to stay in the processor's cache until it is written.
+_READ_BYTES = 1 << 20  # Fewer, longer steps: hashing and writing run beside other threads.
 
 
 class ApiObjects:
@@ -17,15 +17,15 @@ class ApiObjects:
         self._client = client
         self._repository = repository
 
-    def download(self, ref: str, fetch: Fetch, advance: Advance, also: Arrival) -> None:
+    def download(self, ref: str, fetch: Fetch, advance: Advance, cache: ContentCache) -> None:
         """Write one object to its new file, verified (D3)."""
         path = path_of("repositories", self._repository, "refs", ref, "objects")
         with (
             self._client.body(f"read object {fetch.key!a}", path, {"path": fetch.key}) as answer,
-            Incoming(fetch, also) as file,
+            Incoming(fetch, cache) as file,
         ):
             while chunk := answer.read(_READ_BYTES, decode_content=False):
-                file.take(memoryview(chunk))
+                file.take(chunk)
                 advance(len(chunk))
 
     def upload(self, branch: str, put: Put, advance: Advance) -> None:

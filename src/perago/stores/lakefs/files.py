@@ -7,75 +7,77 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from perago.errors import CorruptObjectError, UnpublishableFileError, WorkspaceError
 from perago.ports import Advance, Fetch, Put
-from perago.stores.lakefs.tags import is_tag_of_parts
-from perago.transfer.cache import Arrival
+from perago.protocol.values import Entry
+from perago.stores.lakefs.tags import is_tag_of_parts, parts_of
+from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of, write_all
+from perago.transfer.creating import create
 
 CHUNK = 1 << 20
+SMALLEST_PART = 5 << 20
 
 
-def receive(fetch: Fetch, content: memoryview, also: Arrival) -> None:
+def receive(fetch: Fetch, content: memoryview, cache: ContentCache) -> None:
     """Write a new file that arrived in one piece; nothing is written before it is right (D3)."""
     entry = fetch.entry
-    algorithm = entry.checksum.partition(":")[0]
-    known = algorithm in hashlib.algorithms_guaranteed
-    checksum = entry_of(content, algorithm).checksum if known else entry.checksum
     if len(content) != entry.size:
         raise _corrupt(fetch, len(content))
-    if checksum != entry.checksum:
-        digest = bytes.fromhex(checksum.partition(":")[2])
-        if not is_tag_of_parts(entry.checksum, digest):
-            raise _corrupt(fetch, len(content))
+    algorithm = entry.checksum.partition(":")[0]
+    known = algorithm in hashlib.algorithms_guaranteed
+    found = entry_of(content, algorithm) if known else entry
+    if found != entry and not is_tag_of_parts(entry.checksum, _digest(found)):
+        raise _corrupt(fetch, len(content))
     try:
-        target = _create(fetch.to)
+        target = create(fetch.to)
         try:
             write_all(target, content)
         finally:
             os.close(target)
     except OSError as error:
         raise _unwritable(fetch, error) from error
-    if known and checksum == entry.checksum:
-        also.whole(content)
+    cache.put(found, content)
+    if found != entry:
+        cache.also(entry, found.checksum)
 
 
 class Incoming:
-    """A new file that is removed again unless it turns out to be what was promised (D3).
+    """A new file that is removed again unless it turns out to be what was promised (D3)."""
 
-    ``also`` gets the same bytes for the cache while they are at hand.
-    """
-
-    def __init__(self, fetch: Fetch, also: Arrival) -> None:
+    def __init__(self, fetch: Fetch, cache: ContentCache) -> None:
         self._fetch = fetch
-        self._also = also
+        self._cache = cache
         self._size = 0
         self._algorithm = fetch.entry.checksum.partition(":")[0]
         known = self._algorithm in hashlib.algorithms_guaranteed
         self._hash = hashlib.new(self._algorithm, usedforsecurity=False) if known else None
+        self._count = 0
+
+    def told(self, tag: str) -> None:
+        """Hear the block store's own tag: it alone says of how many parts an object was made."""
+        listed = self._fetch.entry.checksum.partition(":")[2]
+        self._count = parts_of(tag.strip('"'), listed)
 
     def __enter__(self) -> Self:
         try:
-            self._fd = _create(self._fetch.to)
+            self._fd = create(self._fetch.to)
         except OSError as error:
             raise _unwritable(self._fetch, error) from error
-        self._also.start()
         return self
 
-    def take(self, chunk: memoryview) -> None:
+    def take(self, chunk: memoryview | bytes) -> None:
         """Write the next bytes."""
         if self._hash is not None:
             self._hash.update(chunk)
         self._size += len(chunk)
         try:
-            write_all(self._fd, chunk)
+            write_all(self._fd, memoryview(chunk))
         except OSError as error:
             raise _unwritable(self._fetch, error) from error
-        self._also.take(chunk)
 
     def __exit__(
         self,
@@ -84,45 +86,41 @@ class Incoming:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._fd)
-        if kind is None and self._size == self._fetch.entry.size and self._is_content():
-            self._also.done()
-            return
-        self._also.stop()
-        if kind is None and self._is_right():
+        if kind is None and self._size == self._fetch.entry.size and self._is_right():
             return
         self._fetch.to.unlink(missing_ok=True)
         if kind is None:
             raise _corrupt(self._fetch, self._size)
 
     def _is_right(self) -> bool:
-        entry = self._fetch.entry
-        if self._size != entry.size:
-            return False
-        return self._hash is None or is_tag_of_parts(
-            entry.checksum, self._hash.digest(), self._fetch.to
-        )
-
-    def _is_content(self) -> bool:
-        """Tell whether the checksum is that of the content, and the content has it."""
+        """Compare with what was promised, and remember what is."""
         if self._hash is None:
-            return False
-        return f"{self._algorithm}:{self._hash.hexdigest()}" == self._fetch.entry.checksum
+            return True  # The store says nothing of the content: its size is all there is.
+        entry = self._fetch.entry
+        found = Entry(self._size, f"{self._algorithm}:{self._hash.hexdigest()}")
+        if found != entry:
+            digest = self._hash.digest()
+            if not is_tag_of_parts(entry.checksum, digest, self._fetch.to, self._count):
+                # D3: the store itself says that this is no checksum of the content, so there is
+                # none. Without its word it is one, and the content is not.
+                return self._count > 1
+            self._cache.also(entry, found.checksum)
+        self._cache.keep(found, self._fetch.to)
+        return True
 
 
-def _create(path: Path) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(path, flags, 0o644)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, flags, 0o644)
+def _digest(entry: Entry) -> bytes:
+    return bytes.fromhex(entry.checksum.partition(":")[2])
 
 
 def _corrupt(fetch: Fetch, size: int) -> CorruptObjectError:
+    remedy = "run the task again; if it stays so, check the store's blocks"
+    if size == fetch.entry.size > SMALLEST_PART:
+        remedy += ", or write it anew if it was uploaded in parts of an unusual length"
     return CorruptObjectError(
         f"object {fetch.key!a} arrived with {size} bytes that are not the "
         f"{fetch.entry.size} bytes of {fetch.entry.checksum}",
-        remedy="run the task again; if it stays so, check the store's blocks",
+        remedy=remedy,
     )
 
 
@@ -224,7 +222,11 @@ class Outgoing:
 
     def agree(self, tag: str) -> None:
         """Refuse what the server got if it says so itself."""
-        if len(tag) == len(self._hash.hexdigest()) and tag != self._hash.hexdigest():
+        self.arrived(tag, self._hash.hexdigest())
+
+    def arrived(self, tag: str, digest: str) -> None:
+        """Refuse bytes whose tag is another hash than theirs."""
+        if len(tag) == len(digest) and tag != digest:
             raise CorruptObjectError(
                 f"object {self._put.key!a} arrived at the store as {tag}",
                 remedy="run the task again",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 import obstore
@@ -14,7 +15,7 @@ from perago.ports import Advance, Fetch, Put
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.files import Outgoing, receive
 from perago.stores.lakefs.tags import CONTENT_MD5
-from perago.transfer.cache import Arrival
+from perago.transfer.cache import ContentCache
 from perago.transfer.parallel import Allowance
 
 WHOLE_BYTES = 1 << 20
@@ -22,7 +23,7 @@ PART_BYTES = 16 << 20
 PARTS_AT_ONCE = 2
 MEMORY_BYTES = 4 * PART_BYTES
 MULTIPART_BYTES = 4 * PART_BYTES
-SECONDS = 300
+SECONDS = 60  # For a part of 16 MiB; one that hangs is given up after it and asked for again.
 # Names that every layer between here and the server spells the same way.
 _PLAIN = re.compile(r"[A-Za-z0-9._=/+-]+")
 
@@ -52,7 +53,8 @@ class Gateway:
                 "timeout": f"{SECONDS}s",
                 "connect_timeout": "5s",
             },
-            retry_config={"max_retries": 3},
+            # The rest is repeated above it, where others hear that the server is busy.
+            retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=SECONDS)},
         )
 
     def works(self, ref: str) -> bool:
@@ -65,11 +67,11 @@ class Gateway:
             return False
         return True
 
-    def download(self, ref: str, fetch: Fetch, advance: Advance, also: Arrival) -> None:
+    def download(self, ref: str, fetch: Fetch, advance: Advance, cache: ContentCache) -> None:
         """Write one small object to its new file, verified (D3)."""
         try:
             content = obstore.get(self._store, f"{ref}/{fetch.key}").bytes()
-            receive(fetch, memoryview(content), also)
+            receive(fetch, memoryview(content), cache)
             advance(fetch.entry.size)
         except FileNotFoundError as error:
             raise NotFoundError(

@@ -6,6 +6,7 @@ between calls is what never changes: commits by their id, listings of commits, c
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -36,9 +37,11 @@ from perago.transfer import parallel
 from perago.transfer.cache import ContentCache
 
 TRANSFERS = 32
+FIRST_TRANSFERS = 16
 BULK = 1000
 SEAL_TRIES = 3
 DROP_SECONDS = 15.0
+LEAST_SECONDS = 0.2
 
 
 class LakeFSStore:
@@ -48,7 +51,8 @@ class LakeFSStore:
 
     def __init__(self, settings: LakeFSSettings, cache: ContentCache, manifests: Manifests) -> None:
         self.client = LakeFSClient(settings, TRANSFERS)
-        self._roads = Roads(settings, self.client)
+        self._pace = parallel.Pace(TRANSFERS, FIRST_TRANSFERS)
+        self._roads = Roads(settings, self.client, self._pace)
         self._cache = cache
         self._manifests = manifests
         self._commits: dict[tuple[str, str], Commit] = {}
@@ -56,18 +60,23 @@ class LakeFSStore:
     # --- reading ----------------------------------------------------------------------------
 
     def commit(self, repository: str, ref: str) -> Commit:
+        return self._resolve(repository, ref, None)
+
+    def head(self, repository: str, branch: str, timeout_seconds: float | None = None) -> Commit:
+        path = path_of("repositories", repository, "branches", branch)
+        until = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        found = self.client.ask(_read(f"read branch {branch} of {repository}", path, until))
+        return self._resolve(repository, found["commit_id"], until)
+
+    def _resolve(self, repository: str, ref: str, until: float | None) -> Commit:
         known = self._commits.get((repository, ref))
         if known is not None:
             return known
         path = path_of("repositories", repository, "commits", ref)
-        found = _commit(self.client.ask(Ask(f"read commit {ref} of {repository}", "GET", path)))
+        asked = _read(f"read commit {ref} of {repository}", path, until)
+        found = _commit(self.client.ask(asked))
         self._commits[repository, found.id] = found
         return found
-
-    def head(self, repository: str, branch: str) -> Commit:
-        path = path_of("repositories", repository, "branches", branch)
-        found = self.client.ask(Ask(f"read branch {branch} of {repository}", "GET", path))
-        return self.commit(repository, found["commit_id"])
 
     def dirty(self, repository: str, branch: str) -> bool:
         path = path_of("repositories", repository, "branches", branch, "diff")
@@ -103,18 +112,23 @@ class LakeFSStore:
         road = self._roads.of(repository, ref)
 
         def bring(fetch: Fetch, report: Advance) -> None:
-            road.download(ref, fetch, report, self._cache.arrival(fetch.entry))
+            with self._pace.turn():
+                road.download(ref, fetch, report, self._cache)
 
         size = sum(fetch.entry.size for fetch in wanted)
         local = parallel.local_threads(len(wanted), size)
-        here = parallel.each(
-            wanted,
-            lambda fetch, report: self._cache.fetch(fetch.entry, fetch.to, report),
-            advance,
-            threads=local,
-        )
+        with self._cache.reading(fetch.entry for fetch in wanted) as known:
+            here = parallel.each(
+                wanted,
+                lambda fetch, report: known.fetch(fetch.entry, fetch.to, report),
+                advance,
+                threads=local,
+            )
         missing = [fetch for fetch, found in zip(wanted, here, strict=True) if not found]
-        parallel.each(missing, bring, advance, threads=TRANSFERS)
+        try:
+            parallel.each(missing, bring, advance, threads=TRANSFERS)
+        finally:
+            self._cache.settle()
 
     # --- staging ----------------------------------------------------------------------------
 
@@ -130,13 +144,17 @@ class LakeFSStore:
         road = self._roads.of(staging.repository, staging.branch)
 
         def send(put: Put, report: Advance) -> None:
-            content = road.upload(staging.branch, put, report)
+            with self._pace.turn():
+                content = road.upload(staging.branch, put, report)
             if content is None:
-                self._cache.adopt(put.entry, put.source)
+                self._cache.keep(put.entry, put.source)
             else:
                 self._cache.put(put.entry, content)
 
-        parallel.each(puts, send, advance, threads=TRANSFERS)
+        try:
+            parallel.each(puts, send, advance, threads=TRANSFERS)
+        finally:
+            self._cache.settle()
         for start in range(0, len(deletes), BULK):
             self._delete(staging, deletes[start : start + BULK])
         rows = [(put.key, put.entry.size, put.entry.checksum) for put in puts]
@@ -180,6 +198,7 @@ class LakeFSStore:
     def close(self) -> None:
         """Close connections."""
         self.client.close()
+        self._cache.close()
         self._manifests.close()
 
     # --- requests ---------------------------------------------------------------------------
@@ -264,6 +283,14 @@ class LakeFSStore:
                 if not isinstance(error, OutcomeUnknownError) or not tries_left:
                     raise
         raise AssertionError("unreachable")
+
+
+def _read(what: str, path: str, until: float | None) -> Ask:
+    """Ask a question; one that must be answered until some time is asked only once."""
+    if until is None:
+        return Ask(what, "GET", path)
+    left = max(until - time.monotonic(), LEAST_SECONDS)
+    return Ask(what, "GET", path, timeout_seconds=left, once=True)
 
 
 def _commit(found: Mapping[str, Any]) -> Commit:
