@@ -18,6 +18,7 @@ from perago.protocol import names
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
 from perago.workspace.owner import token_of
+from perago.workspace.spreading import spread
 
 WORKSPACE = "workspace"
 OWN = ".perago-"  # What else a room holds starts so, the marker first of all.
@@ -31,12 +32,16 @@ class AttemptRooms:
         self._root = root
         self._worker_id = worker_id
         self._clock = clock
+        self._spread = False
 
     def enter(self, attempt: Attempt, execution_id: str) -> Room:
         """Make a directory that only this execution uses; private to this user."""
         path = self._root / names.room(attempt.task_id, execution_id)
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._spread:
+                self._spread = True
+                spread(self._root)
             path.mkdir(mode=0o700)
             try:
                 self._mark(path, attempt, execution_id)
