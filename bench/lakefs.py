@@ -24,12 +24,13 @@ from perago.ports import Put
 from perago.protocol.values import Attempt, Claim, Staging, WorkspaceInput
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs import LakeFSStore
-from perago.stores.lakefs.client import Ask, path_of
+from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.manifests import Manifests
 from perago.testing.broker import ScriptedBroker
 from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of
+from perago.transfer.wire import path_of
 from perago.workspace.rooms import AttemptRooms
 
 BRANCH = "main"

@@ -35,6 +35,7 @@ from perago.stores.lakefs import admin
 from perago.stores.lakefs import client as lakefs
 from perago.stores.lakefs.errors import Call as StoreCall
 from perago.stores.lakefs.store import LakeFSStore
+from perago.transfer.wire import path_of
 from perago.wiring import conductor_of, lakefs_of
 
 START_SECONDS = 60.0
@@ -143,7 +144,7 @@ class Smoke:
 
     def branches(self) -> set[str]:
         """List the branches of attempts and of this script."""
-        path = lakefs.path_of("repositories", self.repository, "branches")
+        path = path_of("repositories", self.repository, "branches")
         query = {"prefix": "perago-", "show_hidden": True}
         what = f"list branches of {self.repository}"
         ask = lakefs.Ask(what, "GET", path, query=query)
@@ -177,9 +178,9 @@ class Smoke:
     @contextmanager
     def target(self) -> Iterator[None]:
         """Make a target branch with a workspace on it, and remove it whatever happens."""
-        repository = lakefs.path_of("repositories", self.repository)
-        branches = lakefs.path_of("repositories", self.repository, "branches")
-        own = lakefs.path_of("repositories", self.repository, "branches", self.name)
+        repository = path_of("repositories", self.repository)
+        branches = path_of("repositories", self.repository, "branches")
+        own = path_of("repositories", self.repository, "branches", self.name)
         ask, send = self.store.client.ask, self.store.client.send
         found = ask(lakefs.Ask(f"read repository {self.repository}", "GET", repository))
         body = {"name": self.name, "source": found["default_branch"]}
@@ -207,7 +208,7 @@ class Smoke:
 
     def forget(self, *parts: str) -> None:
         """Remove a definition that may not be there."""
-        path = conductor.path_of(*parts)
+        path = path_of(*parts)
         ask = conductor.Ask("delete definition", "DELETE", path, Call.SAME, plain=True)
         with suppress(NotFoundError):
             self.client.ask(ask)
@@ -294,7 +295,7 @@ def publish(smoke: Smoke) -> str:
         history.append(commit.id)
     demand(history[:1] == [ref], f"the head is {history[:1]}, the output {ref}")
     demand(len(history) == 2, f"above the input are {history}")  # noqa: PLR2004 - two writers
-    path = lakefs.path_of("repositories", smoke.repository, "refs", ref, "objects")
+    path = path_of("repositories", smoke.repository, "refs", ref, "objects")
     with smoke.store.client.body("read object", path, {"path": f"{PREFIX}/out.txt"}) as answer:
         demand(answer.read() == b"given two", "out.txt is not what was written")
     return ref[:12]

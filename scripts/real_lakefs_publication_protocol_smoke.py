@@ -30,10 +30,11 @@ from perago.observe.events import AttemptJournal, EventLog
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, WorkspaceInput
 from perago.settings import load_settings
-from perago.stores.lakefs.client import Ask, path_of
+from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.store import LakeFSStore
 from perago.testing import ScriptedBroker
+from perago.transfer.wire import path_of
 from perago.wiring import lakefs_of
 from perago.workspace.rooms import AttemptRooms
 

@@ -12,11 +12,12 @@ from typing import Any, BinaryIO
 from perago.dev import LakeFSEndpoint
 from perago.protocol.values import Commit
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs.client import Ask, path_of
+from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.manifests import Manifests
 from perago.stores.lakefs.store import LakeFSStore
 from perago.transfer.cache import ContentCache
+from perago.transfer.wire import path_of
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perago.brokers.conductor.address import root_of
-from perago.brokers.conductor.client import path_of
 from perago.errors import NotFoundError, RuntimeConfigError
+from perago.transfer.wire import path_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from perago.dev import LakeFSEndpoint
-from perago.stores.lakefs.client import Ask, path_of
+from perago.stores.lakefs.client import Ask
+from perago.transfer.wire import path_of
 from tests.faults.proxy import Answer, Exchange, Proxy, Rule, Say
 from tests.lakefs import tasks
 from tests.lakefs.bench import Bench

@@ -21,12 +21,13 @@ from perago.errors import PeragoError, PermissionRefusedError
 from perago.ports import Fetch
 from perago.protocol.values import Entry, Status
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs.client import Ask, path_of
+from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.manifests import Manifests
 from perago.stores.lakefs.store import LakeFSStore
 from perago.testing import MoveHeadAt, Run
 from perago.transfer.cache import ContentCache
+from perago.transfer.wire import path_of
 from tests.faults.proxy import (
     Alter,
     AlterRequest,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from perago.brokers.conductor.client import Ask, ConductorClient, path_of
+from perago.brokers.conductor.client import Ask, ConductorClient
 from perago.dev import ConductorEndpoint
 from perago.observe.secrets import Secrets
 from perago.observe.tasklog import TaskLog
 from perago.settings import ConductorSettings
+from perago.transfer.wire import path_of
 from tests.conductor.lab import new_lab
 from tests.observe import told
 

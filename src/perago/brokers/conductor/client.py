@@ -29,14 +29,13 @@ from perago.brokers.conductor.tokens import Tokens
 from perago.errors import NotFoundError, PermissionRefusedError
 from perago.protocol.values import Attempt
 from perago.settings import ConductorSettings
+from perago.transfer.wire import parsed, path_of, patience, reason, whole
 
 CALL_SECONDS = 30.0
-CONNECT_SECONDS = 5.0
 _PAUSES = (0.1, 0.5, 2.0)
 _TRIES = 3
 _OK = range(200, 300)
 _NO_TOKENS = frozenset({404, 405})
-_READ_BYTES = 1 << 16
 _WORDS = 300
 
 
@@ -304,16 +303,16 @@ class ConductorClient:
                 self._url(ask),
                 body=body,
                 headers=headers,
-                timeout=_timeout(seconds),
+                timeout=patience(seconds),
                 redirect=False,
                 preload_content=False,
             )
-            data = _whole(answer, deadline)
+            data = whole(answer, deadline)
         except urllib3.exceptions.HTTPError as error:
-            return Reply(None, words=_reason(error))
+            return Reply(None, words=reason(error))
         date = str(answer.headers.get("Date", ""))
         text = data.decode(errors="replace")
-        found = _json(data)
+        found = parsed(data)
         if answer.status not in _OK:
             words = _message(found) if isinstance(found, dict) else text
             return Reply(answer.status, None, self._told(words, token), date)
@@ -339,43 +338,11 @@ class ConductorClient:
         return " ".join(text.split())[:_WORDS]
 
 
-def path_of(*parts: str) -> str:
-    """Join path segments, each quoted whole."""
-    for part in parts:
-        if part in {"", ".", ".."}:  # Libraries on the way would take it for a direction.
-            raise NotFoundError(f"{part!r} names nothing in Conductor", remedy="check the name")
-    return "/" + "/".join(quote(part, safe="") for part in parts)
-
-
 def _encoded(body: Any) -> bytes:
     """Spell a body as JSON, text as it is; NaN raises ``ValueError`` here rather than there."""
     if isinstance(body, str):
         return body.encode(errors="replace")
     return json.dumps(body, allow_nan=False).encode()
-
-
-def _timeout(seconds: float) -> urllib3.Timeout:
-    return urllib3.Timeout(connect=min(CONNECT_SECONDS, seconds), read=seconds)
-
-
-def _whole(answer: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """Read all of an answer; drops that keep every single read alive still have to end in time."""
-    parts: list[bytes] = []
-    while part := answer.read1(_READ_BYTES):
-        parts.append(part)
-        if time.monotonic() > deadline:
-            answer.close()
-            raise urllib3.exceptions.TimeoutError
-    answer.release_conn()
-    return b"".join(parts)
-
-
-def _json(data: bytes) -> Any:
-    """Read an answer; None for what is none."""
-    try:
-        return json.loads(data) if data else None
-    except ValueError:
-        return None
 
 
 def _message(answer: Mapping[str, Any]) -> str:
@@ -386,8 +353,3 @@ def _message(answer: Mapping[str, Any]) -> str:
         if any(told):
             return "; ".join(filter(None, told))
     return str(answer.get("message") or "")
-
-
-def _reason(error: Exception) -> str:
-    """Say what happened without the address and its query, which may be long."""
-    return type(error).__name__

@@ -14,10 +14,11 @@ from perago.ports import Publication, Put
 from perago.protocol.names import STAGING
 from perago.protocol.publication import Merge, Relocate
 from perago.protocol.values import Staging
-from perago.stores.lakefs.client import Ask, LakeFSClient, path_of
+from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.store import LakeFSStore
 from perago.transfer.copying import entry_of
+from perago.transfer.wire import path_of
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,62}")
 

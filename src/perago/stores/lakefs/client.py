@@ -16,16 +16,15 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from perago.errors import NotFoundError, RuntimeConfigError
+from perago.errors import RuntimeConfigError
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
+from perago.transfer.wire import parsed, patience, reason, whole
 
 CALL_SECONDS = 30.0
-CONNECT_SECONDS = 5.0
 PAGE = 1000
 _PAUSES = (0.1, 0.5, 2.0)
 _OK = range(200, 300)
-_READ_BYTES = 1 << 16
 _WORDS = 300
 
 
@@ -105,7 +104,7 @@ class LakeFSClient:
     def header(self, method: str, path: str, name: str) -> str:
         """Return one header of an answer; empty when there is none."""
         try:
-            answer = self._pool.request(method, self._url(path, {}), timeout=_timeout(CALL_SECONDS))
+            answer = self._pool.request(method, self._url(path, {}), timeout=patience(CALL_SECONDS))
         except urllib3.exceptions.HTTPError:
             return ""
         return str(answer.headers.get(name, ""))
@@ -119,7 +118,7 @@ class LakeFSClient:
         answer = None
         try:
             answer = self._pool.request(
-                "GET", self._url(path, query), timeout=_timeout(CALL_SECONDS), preload_content=False
+                "GET", self._url(path, query), timeout=patience(CALL_SECONDS), preload_content=False
             )
             if answer.status not in _OK:
                 raise translate(Call.READ, answer.status, "", what)
@@ -127,7 +126,7 @@ class LakeFSClient:
             answer.release_conn()
             answer = None
         except urllib3.exceptions.HTTPError as error:
-            raise unanswered(Call.READ, what, _reason(error)) from error
+            raise unanswered(Call.READ, what, reason(error)) from error
         finally:
             if answer is not None:  # Half read: this connection is of no more use.
                 answer.close()
@@ -151,11 +150,11 @@ class LakeFSClient:
                 self._url(path, query),
                 body=parts,
                 headers=headers,
-                timeout=_timeout(CALL_SECONDS),
+                timeout=patience(CALL_SECONDS),
             )
         except urllib3.exceptions.HTTPError as error:
-            raise unanswered(Call.PRIVATE, what, _reason(error)) from error
-        found = _json(answer.data) or {}
+            raise unanswered(Call.PRIVATE, what, reason(error)) from error
+        found = parsed(answer.data) or {}
         if answer.status not in _OK:
             words = self._told(str(found.get("message", "")))
             raise translate(Call.PRIVATE, answer.status, words, what)
@@ -183,14 +182,14 @@ class LakeFSClient:
                 self._url(ask.path, ask.query or {}),
                 body=body,
                 headers=headers,
-                timeout=_timeout(ask.timeout_seconds),
+                timeout=patience(ask.timeout_seconds),
                 redirect=False,
                 preload_content=False,
             )
-            data = _whole(answer, deadline)
+            data = whole(answer, deadline)
         except urllib3.exceptions.HTTPError as error:
-            return None, None, _reason(error)
-        found = _json(data)
+            return None, None, reason(error)
+        found = parsed(data)
         if answer.status in _OK and data and found is None and not ask.plain:
             return None, None, "what came is not JSON"
         if found is None:
@@ -205,45 +204,8 @@ class LakeFSClient:
         return text[:_WORDS]
 
 
-def _timeout(seconds: float) -> urllib3.Timeout:
-    return urllib3.Timeout(connect=min(CONNECT_SECONDS, seconds), read=seconds)
-
-
-def path_of(*parts: str) -> str:
-    """Join path segments, each quoted whole."""
-    for part in parts:
-        if part in {".", ".."}:  # Libraries on the way would take it for a direction.
-            raise NotFoundError(f"{part!r} names nothing in lakeFS", remedy="check the input")
-    return "/" + "/".join(quote(part, safe="") for part in parts)
-
-
 def _plain(query: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: str(value).lower() if isinstance(value, bool) else value
         for key, value in query.items()
     }
-
-
-def _whole(answer: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """Read all of an answer; drops that keep every single read alive still have to end in time."""
-    parts: list[bytes] = []
-    while part := answer.read1(_READ_BYTES):
-        parts.append(part)
-        if time.monotonic() > deadline:
-            answer.close()
-            raise urllib3.exceptions.TimeoutError
-    answer.release_conn()
-    return b"".join(parts)
-
-
-def _json(data: bytes) -> Any:
-    """Read an answer; None for what is none."""
-    try:
-        return json.loads(data) if data else None
-    except ValueError:
-        return None
-
-
-def _reason(error: Exception) -> str:
-    """Say what happened without the address and its query, which may be long."""
-    return type(error).__name__

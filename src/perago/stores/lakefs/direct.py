@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from perago.ports import Advance, Fetch, Put
-from perago.stores.lakefs.client import LakeFSClient, path_of
+from perago.stores.lakefs.client import LakeFSClient
 from perago.stores.lakefs.files import CHUNK, Incoming, Outgoing
 from perago.transfer.cache import ContentCache
+from perago.transfer.wire import path_of
 
 _READ_BYTES = 1 << 20  # Fewer, longer steps: hashing and writing run beside other threads.
 

@@ -16,12 +16,13 @@ import urllib3
 
 from perago.errors import StoreUnavailableError
 from perago.ports import Advance, Fetch, Put
-from perago.stores.lakefs.client import CALL_SECONDS, CONNECT_SECONDS, Ask, LakeFSClient, path_of
+from perago.stores.lakefs.client import CALL_SECONDS, Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.files import CHUNK, Incoming, Outgoing
 from perago.stores.lakefs.tags import LISTED_AS
 from perago.transfer.cache import ContentCache
 from perago.transfer.parallel import Allowance
+from perago.transfer.wire import CONNECT_SECONDS, path_of
 
 PART_BYTES = 16 << 20
 MULTIPART_BYTES = 4 * PART_BYTES

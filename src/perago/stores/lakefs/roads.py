@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 from perago.errors import PeragoError, StoreUnavailableError
 from perago.ports import Advance, Fetch, Put
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs.client import CALL_SECONDS, Ask, LakeFSClient, path_of
+from perago.stores.lakefs.client import CALL_SECONDS, Ask, LakeFSClient
 from perago.stores.lakefs.direct import ApiObjects
 from perago.stores.lakefs.gateway import MULTIPART_BYTES, WHOLE_BYTES, Gateway, is_plain
 from perago.stores.lakefs.presigned import BlocksUnreachableError, Presigned
 from perago.transfer.cache import ContentCache
 from perago.transfer.parallel import Pace
+from perago.transfer.wire import path_of
 
 T = TypeVar("T")
 Way = ApiObjects | Gateway | Presigned

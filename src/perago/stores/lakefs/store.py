@@ -28,13 +28,14 @@ from perago.protocol.values import (
     Staging,
 )
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs.client import Ask, LakeFSClient, path_of
+from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.manifests import Delta, Manifests
 from perago.stores.lakefs.roads import Roads
 from perago.stores.lakefs.tags import checksum_of
 from perago.transfer import parallel
 from perago.transfer.cache import ContentCache
+from perago.transfer.wire import path_of
 
 TRANSFERS = 32
 FIRST_TRANSFERS = 16
