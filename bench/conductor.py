@@ -39,6 +39,8 @@ EXECUTORS = 2
 FREE, TINY = "bench_free", "bench_tiny"
 OURS, PEER, SDK, NOTHING = "perago", "perago 0.6.1", "SDK worker", "a client that does nothing"
 IDLE_SECONDS = 20.0
+_LAST_POLL_SECONDS = 2.0
+"""The server goes on with a poll whose client is dead, and would hand out a task to nobody."""
 _PATIENCE_SECONDS = 120.0
 _WORKERS = Path(__file__).with_name("workers")
 
@@ -200,6 +202,7 @@ def _worker(floor: Floor, command: Sequence[str]) -> Iterator[subprocess.Popen[b
         finally:
             for pid in _family(process.pid):
                 os.kill(pid, signal.SIGKILL)
+            time.sleep(_LAST_POLL_SECONDS)
 
 
 def _family(pid: int) -> list[int]:

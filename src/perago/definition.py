@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from perago.errors import ResultError, TaskDefinitionError, TaskParamsError
 from perago.metrics import MetricRecorder
 from perago.protocol.budget import Budget, response_warning
-from perago.spec import MetricSpec, TaskControls, WorkspaceSpec, declared
+from perago.spec import MetricSpec, SparkSpec, TaskControls, WorkspaceSpec, declared
 
 F = TypeVar("F", bound=Callable[..., Any])
 ATTRIBUTE = "__perago_task__"
@@ -28,6 +28,8 @@ class Role(Enum):
     WORKSPACE = "workspace: Path"
     PARAMS = "params: <a pydantic model>"
     METRICS = "metrics: MetricRecorder"
+    SPARK = "spark: SparkSession"
+    SPARK_WORKSPACE = "workspace: SparkWorkspace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class TaskDefinition:
     roles: Mapping[str, Role]
     params_model: type[BaseModel]
     result_model: type[BaseModel]
+    spark: SparkSpec | None = None
 
     @property
     def writable(self) -> bool:
@@ -80,9 +83,9 @@ class TaskDefinition:
                 remedy="correct them in the workflow input",
             ) from None
 
-    def call(self, values: Mapping[Role, object]) -> object:
-        """Run the body with what its signature asks for."""
-        return self.function(**{name: values[role] for name, role in self.roles.items()})
+    def call(self, values: Mapping[Role, Callable[[], object]]) -> object:
+        """Run the body with what its signature asks for; nothing else is made."""
+        return self.function(**{name: values[role]() for name, role in self.roles.items()})
 
     def dump_result(self, value: object) -> dict[str, Any]:
         """Check the returned value and turn it into JSON, aliases and computed fields included."""
@@ -115,6 +118,7 @@ def task(  # noqa: PLR0913 - the names are the author's interface
     workspace: WorkspaceSpec | None = None,
     metrics: MetricSpec | None = None,
     controls: TaskControls | None = None,
+    spark: SparkSpec | None = None,
     strict_params: bool = False,
 ) -> Callable[[F], F]:
     """Declare a task; the function stays an ordinary function."""
@@ -122,6 +126,7 @@ def task(  # noqa: PLR0913 - the names are the author's interface
     declared(workspace, WorkspaceSpec, "workspace", name)
     declared(metrics, MetricSpec, "metrics", name)
     declared(controls, TaskControls, "controls", name)
+    declared(spark, SparkSpec, "spark", name)
     if workspace is None and controls is not None and controls.publish_budget is not None:
         raise TaskDefinitionError(
             f"task {name!r}: publish_budget needs a workspace",
@@ -132,6 +137,7 @@ def task(  # noqa: PLR0913 - the names are the author's interface
         roles, params_model, result_model = _read_signature(
             name, function, has_workspace=workspace is not None
         )
+        on_spark = _check_spark(name, roles, workspace, declared=spark is not None)
         definition = TaskDefinition(
             name=name,
             owner_email=owner_email,
@@ -144,6 +150,7 @@ def task(  # noqa: PLR0913 - the names are the author's interface
             roles=roles,
             params_model=params_model,
             result_model=result_model,
+            spark=(spark or SparkSpec()) if on_spark else None,
         )
         setattr(function, ATTRIBUTE, definition)
         return function
@@ -225,8 +232,10 @@ def _read_signature(
 
 
 def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    # An author may import Spark's names for type checkers only: PySpark is slow to import.
+    spark = {key: kind for key, kind in _SPARK_NAMES.items() if key not in function.__globals__}
     try:
-        return typing.get_type_hints(function)
+        return typing.get_type_hints(function, localns=spark)
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise TaskDefinitionError(
             f"task {name!r}: an annotation of {function.__name__} cannot be read: {error}",
@@ -248,6 +257,8 @@ def _role(name: str, parameter: inspect.Parameter, hint: object) -> Role:
         return Role.WORKSPACE
     if hint is MetricRecorder:
         return Role.METRICS
+    if (role := _spark_role(hint)) is not None:
+        return role
     if _is_model(hint):
         return Role.PARAMS
     known = ", ".join(role.value for role in Role)
@@ -260,16 +271,64 @@ def _check_roles(name: str, roles: Mapping[str, Role], *, has_workspace: bool) -
             f"task {name!r} has no params",
             remedy="add 'params: P' with a pydantic model P, an empty one if need be",
         )
-    if has_workspace and Role.WORKSPACE not in roles.values():
+    takes = {Role.WORKSPACE, Role.SPARK_WORKSPACE} & {*roles.values()}
+    if len(takes) > 1:
+        raise TaskDefinitionError(
+            f"task {name!r} takes the workspace twice",
+            remedy="take it as a Path or as a SparkWorkspace",
+        )
+    if has_workspace and not takes:
         raise TaskDefinitionError(
             f"task {name!r} declares a workspace but does not take it",
             remedy="add 'workspace: Path' to the function",
         )
-    if not has_workspace and Role.WORKSPACE in roles.values():
+    if not has_workspace and takes:
         raise TaskDefinitionError(
             f"task {name!r} takes a workspace but does not declare it",
             remedy="add workspace=WorkspaceSpec(...) to @task",
         )
+
+
+class _Session:
+    """Stands for ``SparkSession`` where its name is for type checkers only."""
+
+
+class _Workspace:
+    """Stands for ``SparkWorkspace`` in the same way."""
+
+
+_SPARK_NAMES = {"SparkSession": _Session, "SparkWorkspace": _Workspace}
+
+
+def _spark_role(hint: object) -> Role | None:
+    """Know Spark's types by their names: they are not imported to be compared with."""
+    if not isinstance(hint, type):
+        return None
+    name, module = hint.__name__, hint.__module__
+    if hint is _Session or (name == "SparkSession" and module.startswith("pyspark.sql")):
+        return Role.SPARK
+    if hint is _Workspace or (name == "SparkWorkspace" and module == "perago.spark.workspace"):
+        return Role.SPARK_WORKSPACE
+    return None
+
+
+def _check_spark(
+    name: str, roles: Mapping[str, Role], workspace: WorkspaceSpec | None, *, declared: bool
+) -> bool:
+    """Tell whether a task is one for Spark; refuse half of a declaration."""
+    on_spark = bool({Role.SPARK, Role.SPARK_WORKSPACE} & {*roles.values()})
+    if declared and not on_spark:
+        raise TaskDefinitionError(
+            f"task {name!r} declares spark but does not take it",
+            remedy="add 'spark: SparkSession' to the function, or drop spark=SparkSpec(...)",
+        )
+    for guard in workspace.data_guards if workspace else ():
+        if guard.needs_spark and not on_spark:
+            raise TaskDefinitionError(
+                f"task {name!r}: {guard} needs Spark",
+                remedy="add 'spark: SparkSession' to the function, or use another guardrail",
+            )
+    return on_spark
 
 
 def _is_model(hint: object) -> typing.TypeGuard[type[BaseModel]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from perago.errors import RuntimeConfigError
+from perago.protocol.spark import DEFAULT_MASTER, refuse_master
 
 T = TypeVar("T")
 ExecutionMode = Literal["process", "thread"]
@@ -22,6 +23,7 @@ _LAKEFS = (
     "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY",
 )
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_LOG_LEVELS = ("off", "fatal", "error", "warn", "info", "debug")
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -41,6 +43,17 @@ class ConductorSettings:
     url: str
     auth_key: str | None = field(default=None, repr=False)
     auth_secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How Spark runs where a task does not say."""
+
+    master: str = DEFAULT_MASTER
+    conf: Mapping[str, str] = field(default_factory=dict)
+    shared_root: bool = False
+    log_level: str = "fatal"
+    scratch: Path = field(default_factory=lambda: _temporary() / "spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +85,13 @@ class Settings:
     shutdown_force_kill_after_seconds: float | None
     lakefs: LakeFSSettings | None
     conductor: ConductorSettings | None
+    spark: SparkSettings
 
 
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     """Read settings; ``directory`` is where ``.env`` and a relative home are looked for."""
     values = _Values({**_dotenv(directory / ".env"), **environ})
-    temporary = Path(tempfile.gettempdir()) / "perago"
+    temporary = _temporary()
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
         home=home,
@@ -107,6 +121,12 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         ),
         lakefs=_lakefs(values),
         conductor=_conductor(values),
+        spark=SparkSettings(
+            master=values.parsed("PERAGO_SPARK_MASTER", DEFAULT_MASTER, _master),
+            conf=values.parsed("PERAGO_SPARK_CONF", ";", _pairs),
+            shared_root=values.parsed("PERAGO_SPARK_SHARED_ROOT", "false", _flag),
+            log_level=values.parsed("PERAGO_SPARK_LOG_LEVEL", "fatal", _log_level),
+        ),
     )
 
 
@@ -146,6 +166,10 @@ class _Values:
         return self.parsed(name, "", parse) if self.get(name, "") else None
 
 
+def _temporary() -> Path:
+    return Path(tempfile.gettempdir()) / "perago"
+
+
 def _user_cache(values: _Values) -> Path:
     """Name the place this user's workers share contents in; never one that others can write."""
     return Path(values.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perago" / "content"
@@ -181,6 +205,34 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ValueError("use a whole number of 1 or more")
     return int(text)
+
+
+def _master(text: str) -> str:
+    if problem := refuse_master(text):
+        raise ValueError(f"it {problem}; use one such as local[*] or spark://host:7077")
+    return text
+
+
+def _pairs(text: str) -> dict[str, str]:
+    found = {}
+    for part in filter(None, map(str.strip, text.split(";"))):
+        key, sign, value = part.partition("=")
+        if not sign or not key.strip().startswith("spark."):
+            raise ValueError("write spark.key=value, several with ';' between them")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("use true or false")
+    return text.lower() == "true"
+
+
+def _log_level(text: str) -> str:
+    if text not in _LOG_LEVELS:
+        raise ValueError(f"use one of {', '.join(_LOG_LEVELS)}")
+    return text
 
 
 def _lakefs(values: _Values) -> LakeFSSettings | None:

@@ -6,7 +6,8 @@ A wrong value is refused where it is written, in one sentence, as ``TaskDefiniti
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -22,12 +23,14 @@ from pydantic import (
 
 from perago.errors import TaskDefinitionError
 from perago.protocol.budget import Budget, refuse_budget
+from perago.protocol.data import DataGuard
 from perago.protocol.globs import refuse_pattern
 from perago.protocol.guard import FileGuard, ForbidGlob, RequireDir, RequireFile, RequireGlob
 from perago.protocol.paths import Selection, normalise_prefix, refuse_path, refuse_prefix
+from perago.protocol.spark import SparkNeed, refuse_master
 from perago.protocol.values import FenceKind
 
-Guard = FileGuard | Callable[[Path], None]
+Guard = FileGuard | DataGuard | Callable[[Path], None]
 NonNegative = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 AtLeastOne = Annotated[float, Field(ge=1, allow_inf_nan=False)]
@@ -132,7 +135,7 @@ def _checked_guards(guards: object) -> tuple[Guard, ...]:
     for guard in guards:
         if inspect.iscoroutinefunction(guard):
             raise ValueError(f"{guard.__name__} is async; a guard is a plain function of a Path")
-        if isinstance(guard, FileGuard) and not isinstance(guard, type):
+        if isinstance(guard, FileGuard | DataGuard) and not isinstance(guard, type):
             continue
         if guard in _FACTORIES:
             raise ValueError(f"{guard.__name__} is not called; write {guard.__name__}(...)")
@@ -189,6 +192,53 @@ class WorkspaceSpec(Declaration):
         """Return the keys that are this workspace."""
         return Selection(normalise_prefix(self.prefix), tuple(self.include), tuple(self.exclude))
 
+    @property
+    def data_guards(self) -> tuple[DataGuard, ...]:
+        """Return the guards that look into tables."""
+        return tuple(guard for guard in (*self.pre, *self.post) if isinstance(guard, DataGuard))
+
+
+# --- spark ------------------------------------------------------------------------------------
+
+
+def _checked_master(master: str | None) -> str | None:
+    if master is not None and (problem := refuse_master(master)):
+        raise ValueError(f"the master {master!r} {problem}; use one such as 'local[*]'")
+    return master
+
+
+def _checked_conf(conf: object) -> Mapping[str, str]:
+    if not isinstance(conf, Mapping):
+        raise ValueError("give a dict, such as {'spark.driver.memory': '4g'}")
+    for key, value in conf.items():
+        if not isinstance(key, str) or not key.startswith("spark."):
+            raise ValueError(f"the key {key!r} does not begin with 'spark.'")
+        if not isinstance(value, str | int | float | bool):
+            raise ValueError(f"the value of {key!r} is of type {type(value).__name__}; give a text")
+    return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in conf.items()}
+
+
+def _checked_packages(packages: object) -> tuple[str, ...]:
+    if isinstance(packages, str) or not isinstance(packages, Sequence):
+        raise ValueError("give a list, such as ['group:artifact:1.0']")
+    for package in packages:
+        if not isinstance(package, str) or package.count(":") != 2:  # noqa: PLR2004 - two colons
+            raise ValueError(f"{package!r} is not of the form 'group:artifact:version'")
+    return tuple(packages)
+
+
+class SparkSpec(Declaration):
+    """What a task asks of Spark (X1, X4); what it leaves out, the worker's settings say."""
+
+    master: Annotated[str | None, AfterValidator(_checked_master)] = None
+    conf: Annotated[SkipValidation[Mapping[str, Any]], AfterValidator(_checked_conf)] = {}
+    packages: Annotated[SkipValidation[Sequence[str]], AfterValidator(_checked_packages)] = ()
+
+    @property
+    def need(self) -> SparkNeed:
+        """Return the plain values."""
+        return SparkNeed(self.master, dict(self.conf), tuple(self.packages))
+
 
 # --- controls ---------------------------------------------------------------------------------
 
@@ -211,6 +261,11 @@ class TimeoutPolicy(Declaration):
     response_seconds: NonNegative = 600
     poll_seconds: NonNegative = 0
     total_seconds: NonNegative = 0
+
+    @property
+    def attempt_seconds(self) -> float:
+        """Say how long an attempt may take before its result is not wanted any more."""
+        return self.seconds if self.seconds and self.policy != "ALERT_ONLY" else math.inf
 
 
 class ExecutionLimits(Declaration):

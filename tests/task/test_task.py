@@ -101,7 +101,10 @@ def test_t1_roles_are_told_by_annotation_in_any_order() -> None:
 
 
 def test_t1_the_body_is_called_with_what_its_signature_asks_for(tmp_path: Path) -> None:
-    values: dict[Role, object] = {Role.WORKSPACE: tmp_path, Role.PARAMS: Params(n=5)}
+    values: dict[Role, Callable[[], object]] = {
+        Role.WORKSPACE: lambda: tmp_path,
+        Role.PARAMS: lambda: Params(n=5),
+    }
     assert definition_of(on_files).call(values) == Result(n=5)
     assert definition_of(plain).call(values) == Result(n=6)
 

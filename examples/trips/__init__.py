@@ -1,0 +1,1 @@
+"""Taxi trips on Spark: bronze, silver, gold, each step a transaction."""

@@ -1,0 +1,111 @@
+"""Asking guards: of names, of the directory as an author sees it, and of tables (T3, X5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from perago.errors import GuardrailViolation, PostGuardrailViolation, PreGuardrailViolation
+from perago.ports import Engine, Room
+from perago.protocol import data
+from perago.protocol.data import DataGuard, Measure, Table, Verdict
+from perago.protocol.guard import FileGuard, Tree
+from perago.protocol.paths import Selection
+from perago.protocol.values import Phase
+from perago.spec import Guard
+from perago.track import Track
+from perago.workspace.scan import survey
+
+Tables = dict[str, Table | None]
+_LOOK = "look at these rows, then correct the data or the task"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarding:
+    """The guards of one attempt; tables are looked at last, each once for all its guards."""
+
+    track: Track
+    engine: Engine
+    room: Room
+    select: Selection
+    before: Tables = field(default_factory=dict)
+    passed: list[Verdict] = field(default_factory=list)
+
+    def pre(self, guards: Sequence[Guard], later: Sequence[Guard]) -> None:
+        """Ask about the input; note of it what later guards will compare with (drift from A)."""
+        with self.track.phase(Phase.PRE):
+            self._check(Phase.PRE, guards)
+            drifting = [one for one in later if isinstance(one, DataGuard) and one.needs_before]
+            self.before.update(self._measure(drifting))
+
+    def post(self, guards: Sequence[Guard]) -> None:
+        """Ask about what will be published."""
+        with self.track.phase(Phase.POST):
+            self.passed.clear()
+            self._check(Phase.POST, guards)
+
+    def _check(self, phase: Phase, guards: Sequence[Guard]) -> None:
+        """Ask all guards of a phase; the first violation ends it, tables tell all of theirs."""
+        tree = survey(self.room.workspace, self.select)
+        for guard in guards:
+            if not isinstance(guard, DataGuard):
+                name, problem = ask(guard, tree, self.room)
+                found = problem.message if problem else None
+                self.track.event("guard", phase=phase, guard=name, violation=found)
+                if problem is not None:
+                    raise _violated(phase, f"{name}: {found}", problem.remedy)
+        broken: list[Verdict] = []
+        for verdict in self._judge([guard for guard in guards if isinstance(guard, DataGuard)]):
+            self.track.event(
+                "guard",
+                phase=phase,
+                guard=verdict.guard,
+                violation=verdict.violation,
+                **verdict.facts(),
+            )
+            (broken if verdict.violation else self.passed).append(verdict)
+        if broken:
+            raise _violated(phase, "; ".join(map(_told, broken)), _LOOK)
+
+    def metadata(self) -> dict[str, str]:
+        """Say in the commit what its tables were checked for."""
+        return {"perago.data_guards": data.summary(self.passed)} if self.passed else {}
+
+    def _judge(self, guards: Sequence[DataGuard]) -> Iterator[Verdict]:
+        tables = self._measure(guards)
+        for guard in guards:
+            yield guard.verdict(tables[guard.table], self.before.get(guard.table))
+
+    def _measure(self, guards: Iterable[DataGuard]) -> Tables:
+        """Measure each table once, for all that is asked of it."""
+        wanted: dict[str, list[Measure]] = {}
+        for guard in guards:
+            asked = [*guard.measures(), *guard.measures(written=True)]
+            wanted.setdefault(guard.table, []).extend(asked)
+        return {table: self.engine.measure(table, asked) for table, asked in wanted.items()}
+
+
+def ask(
+    guard: FileGuard | Callable[..., None], tree: Tree, room: Room
+) -> tuple[str, GuardrailViolation | None]:
+    """Run one guard; anything an author's guard raises but a violation is its bug (T3)."""
+    if isinstance(guard, FileGuard):
+        text = guard.violation(tree)
+        return str(guard), GuardrailViolation(text) if text else None
+    name = getattr(guard, "__name__", type(guard).__name__)
+    try:
+        guard(room.workspace)
+    except GuardrailViolation as violation:
+        return name, GuardrailViolation(violation.message or "violated", remedy=violation.remedy)
+    return name, None
+
+
+def _told(verdict: Verdict) -> str:
+    samples = f" (for example {' | '.join(verdict.samples)})" if verdict.samples else ""
+    return f"{verdict.guard}: {verdict.violation}{samples}"
+
+
+def _violated(phase: Phase, text: str, remedy: str) -> GuardrailViolation:
+    if phase is Phase.PRE:
+        return PreGuardrailViolation(text, remedy=remedy or "correct the input")
+    return PostGuardrailViolation(text, remedy=remedy or "correct the task")

@@ -1,0 +1,23 @@
+"""Tasks on Spark: what their authors import, and the runtime behind it (X1 to X5).
+
+PySpark itself is imported when the first session is opened, not before.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perago.spark.workspace import SparkWorkspace
+    from perago.spec import SparkSpec
+
+__all__ = ["SparkSpec", "SparkWorkspace"]
+
+_HOME = {"SparkSpec": "perago.spec", "SparkWorkspace": "perago.spark.workspace"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'perago.spark' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,183 @@
+"""Starts the JVM: quietly, with its own scratch directory, and ending when this process ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from perago.errors import RuntimeConfigError
+from perago.protocol.spark import Application
+from perago.settings import SparkSettings
+from perago.spark import java
+from perago.workspace.owner import is_alive, token_of
+
+_OWNER: Final = "owner.json"
+_TAIL_LINES: Final = 20
+# What every start says, whatever the log level: it comes before there is a logger.
+_NOISE: Final = (
+    "WARNING: Using incubator modules",
+    "WARNING: A restricted method",
+    "WARNING: A terminally deprecated method",
+    "WARNING: Use --",
+    "WARNING: package sun.",
+    "WARNING: Please consider reporting",
+    "WARNING: sun.misc.Unsafe",
+    "WARNING: java.lang.System",
+    "WARNING: Restricted methods",
+    "WARNING: All illegal access",
+    "Setting default log level to",
+    "To adjust logging level use",
+    "Using Spark's default log4j profile",
+)
+# Only these have to be known before the JVM runs, and so may stand on its command line, which
+# everybody on the machine can read.
+_COMMAND_LINE: Final = ("spark.driver.", "spark.jars", "spark.submit.", "spark.archives")
+_LOGGING: Final = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark %p %c{{1}}: %m%n%ex{{8}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A JVM that runs: py4j's gateway to it, the process, and where it keeps what it spills."""
+
+    gateway: Any
+    process: subprocess.Popen[bytes]
+    scratch: Path
+    listener: threading.Thread
+
+
+def launch(application: Application, settings: SparkSettings) -> Launched:
+    """Start a JVM for an application; a missing or wrong Java is said in one sentence."""
+    java.check()
+    from pyspark import SparkConf  # noqa: PLC0415 - an optional extra, and slow to import
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - as above
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
+
+    sweep(settings.scratch)
+    scratch = _scratch(settings.scratch)
+    conf = configuration(application, settings, scratch)
+    if application.local:
+        # Python workers on this machine run what the driver runs, not the first python3 on PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    early = SparkConf(loadDefaults=False).setAll(
+        [(key, value) for key, value in conf.items() if key.startswith(_COMMAND_LINE)]
+    )
+    tail: deque[str] = deque(maxlen=_TAIL_LINES)
+    read_end, write_end = os.pipe()
+    listener = threading.Thread(
+        target=_listen, args=(os.fdopen(read_end, "rb"), tail), name="perago-spark-log", daemon=True
+    )
+    listener.start()
+    try:
+        gateway = launch_gateway(early, popen_kwargs={"stderr": write_end})  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        os.close(write_end)
+        listener.join(5.0)
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise RuntimeConfigError(
+            f"Spark's JVM did not start: {_last(tail) or error}",
+            remedy="check the master, packages and conf of the task's SparkSpec",
+        ) from None
+    os.close(write_end)
+    return Launched(gateway, gateway.proc, scratch, listener)
+
+
+def configuration(
+    application: Application, settings: SparkSettings, scratch: Path
+) -> dict[str, str]:
+    """Merge what the task and the worker say over what suits an attempt."""
+    logging = scratch / "log4j2.properties"
+    logging.write_text(_LOGGING.format(level=settings.log_level))
+    given = dict(application.conf)
+    options = f"-Dlog4j2.configurationFile={logging.as_uri()} -Djava.io.tmpdir={scratch}"
+    if more := given.pop("spark.driver.extraJavaOptions", ""):
+        options += f" {more}"
+    defaults = {
+        "spark.app.name": "perago",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Only data is written: neither _SUCCESS files nor checksum files beside each file.
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    }
+    if application.local:
+        defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    fixed = {"spark.master": application.master, "spark.driver.extraJavaOptions": options}
+    if application.packages:
+        listed = [given.pop("spark.jars.packages", ""), *application.packages]
+        fixed["spark.jars.packages"] = ",".join(filter(None, listed))
+    return {**defaults, **given, **fixed}
+
+
+def sweep(root: Path) -> None:
+    """Remove the scratch directories of processes that were killed."""
+    with suppress(FileNotFoundError):
+        for path in root.iterdir():
+            owner = _owner(path)
+            if owner is not None and not is_alive(*owner):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _scratch(root: Path) -> Path:
+    pid = os.getpid()
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = 0
+        while (path := root / f"{pid}-{number}").exists():
+            number += 1
+        path.mkdir(mode=0o700)
+        (path / _OWNER).write_text(json.dumps({"pid": pid, "token": token_of(pid)}))
+    except OSError as error:
+        raise RuntimeConfigError(
+            f"Spark has no place to work in at {root}: {error.strerror or error}",
+            remedy="check the permissions and free space there",
+        ) from error
+    return path
+
+
+def _owner(path: Path) -> tuple[int, str] | None:
+    try:
+        found: Mapping[str, Any] = json.loads((path / _OWNER).read_text())
+        return int(found["pid"]), str(found["token"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _listen(stream: IO[bytes], tail: deque[str]) -> None:
+    """Pass on what the JVM says, without the lines that mean nothing; ends with the JVM."""
+    with stream:
+        for raw in stream:
+            line = raw.decode(errors="replace").rstrip()
+            if not line or line.startswith(_NOISE):
+                continue
+            tail.append(line)
+            with suppress(OSError, ValueError):  # our own stderr may be closed already
+                sys.stderr.write(line + "\n")
+
+
+def _last(tail: deque[str]) -> str:
+    """Pick the line that tells most: the first cause, not the stack below it."""
+    told = [line for line in tail if not line.startswith(("\t", " "))]
+    return told[-1] if told else ""
