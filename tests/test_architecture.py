@@ -152,12 +152,13 @@ def test_the_protocol_is_found_at_all() -> None:
 
 # --- the arrows go one way -------------------------------------------------------------------
 
-OUTER = perago("brokers", "process", "wiring", "cli", "testing", "dev")
+OUTER = perago("brokers", "process", "worker", "wiring", "workshop", "cli", "testing", "dev")
 SHELLS = perago("workspace", "transfer", "stores", "spark", "observe")
 # Who may know only these; everything else of the package is above it.
 KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.errors": (),
     "perago.clock": (),
+    "perago.cancelling": (),
     "perago.metrics": perago("errors"),
     "perago.protocol": perago("errors", "protocol"),
     "perago.ports": perago("errors", "protocol"),
@@ -171,9 +172,14 @@ NEVER_KNOWS: dict[str, tuple[str, ...]] = {
     "perago.definition": (*perago("lifecycle", "stores"), *OUTER),
     "perago.lifecycle": (*perago("stores", "transfer", "spark", "observe"), *OUTER),
     **dict.fromkeys(SHELLS, (*perago("lifecycle", "publishing", "track"), *OUTER)),
-    "perago.brokers": perago("wiring", "cli", "testing", "dev"),
-    "perago.process": perago("wiring", "cli", "testing", "dev"),
-    "perago.wiring": perago("cli", "testing"),
+    "perago.data": (*perago("lifecycle", "stores", "spark"), *OUTER),
+    "perago.guarding": (*perago("lifecycle", "stores", "spark", "data"), *OUTER),
+    "perago.computing": (*perago("lifecycle", "stores"), *OUTER),
+    "perago.brokers": perago("worker", "wiring", "workshop", "cli", "testing", "dev"),
+    "perago.process": perago("worker", "wiring", "workshop", "cli", "testing", "dev"),
+    "perago.worker": perago("stores", "lifecycle", "wiring", "workshop", "cli", "testing", "dev"),
+    "perago.wiring": perago("worker", "workshop", "cli", "testing"),
+    "perago.workshop": perago("cli", "testing"),
     "perago.dev": perago("cli", "lifecycle"),
     "perago.testing": perago("cli"),
 }
@@ -208,9 +214,14 @@ def test_no_module_needs_itself() -> None:
 
 FOREIGN = {
     "conductor": perago("brokers.conductor"),
+    "urllib3": perago("brokers.conductor.client", "stores.lakefs", "transfer.wire"),
     "lakefs": perago("stores.lakefs"),
     "lakefs_sdk": perago("stores.lakefs"),
+    "opentelemetry": perago("observe"),
+    "prometheus_client": perago("observe"),
     "pyspark": perago("spark"),
+    "py4j": perago("spark"),
+    "pyarrow": perago("data"),
     "pytest": perago("testing"),
     "hypothesis": perago("testing"),
 }

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from perago.cancelling import cancelled
     from perago.definition import task
     from perago.errors import (
         GuardrailViolation,
@@ -65,6 +66,7 @@ __all__ = [
     "TaskTerminalError",
     "TimeoutPolicy",
     "WorkspaceSpec",
+    "cancelled",
     "forbid_glob",
     "require_dir",
     "require_file",
@@ -74,6 +76,7 @@ __all__ = [
 
 # Loaded when first asked for: the command line's own start does not wait for pydantic.
 _MODULES = {
+    "perago.cancelling": ("cancelled",),
     "perago.errors": (
         "GuardrailViolation",
         "PeragoError",

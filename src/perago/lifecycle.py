@@ -19,39 +19,42 @@ Whatever fails goes through one classifier; whatever was made is undone in one p
 
 from __future__ import annotations
 
+import json
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
+from perago.computing import Computing, site_of
 from perago.definition import Role, TaskDefinition
 from perago.errors import (
     AlreadyExistsError,
     BrokerUnavailableError,
-    GuardrailViolation,
     PeragoError,
-    PostGuardrailViolation,
-    PreGuardrailViolation,
     PublishFenceError,
+    ResultError,
 )
+from perago.guarding import Guarding
 from perago.metrics import SinkRecorder
 from perago.ports import (
     Broker,
     Clock,
+    Engine,
+    Engines,
     Fetch,
     Journal,
     Published,
     Put,
     Room,
     Rooms,
+    Site,
     Store,
 )
 from perago.protocol import audit, lineage, names
 from perago.protocol.diff import diff
 from perago.protocol.fence import assert_current_attempt_snapshot
-from perago.protocol.guard import FileGuard, Tree
 from perago.protocol.job import assert_full_commit_id, split_input
 from perago.protocol.outcome import Outcome, classify
 from perago.protocol.paths import Selection, plan_download
@@ -72,9 +75,8 @@ from perago.protocol.values import (
     WorkspaceInput,
 )
 from perago.publishing import POLL_SECONDS, RESTART, Publisher, Target
-from perago.spec import Guard
 from perago.track import Track
-from perago.workspace.scan import Baseline, baseline, scan, survey
+from perago.workspace.scan import Baseline, baseline, scan
 
 FENCE_TRIES = 3
 
@@ -88,8 +90,14 @@ class Shells:
     rooms: Rooms
     clock: Clock
     journal: Journal
+    engines: Engines = field(default_factory=Computing, kw_only=True)
     reason_limit: int = 500
+    output_limit: int | None = None
     cleanup_seconds: float = 30.0
+    cancelled: Callable[[], bool] = lambda: False
+    """Whether somebody outside knows that the attempt was lost (W4)."""
+    around_body: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What watches over the author's code while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +122,12 @@ class Change:
 
 def run_attempt(claim: Claim, task: TaskDefinition, shells: Shells) -> Outcome:
     """Run one attempt and report it; never raises for anything the attempt did."""
-    track = Track(shells.journal, shells.clock)
+    seconds = task.controls.timeout.attempt_seconds
+    track = Track(shells.journal, shells.clock, shells.cancelled, seconds)
     outcome = Execution(claim, task, shells, track).run()
     with track.phase(Phase.REPORT):
-        accepted = shells.broker.report(claim.attempt, outcome)
+        # The result of an attempt that is known to be lost is not sent: a rerun has its task id.
+        accepted = not shells.cancelled() and shells.broker.report(claim.attempt, outcome)
     if not accepted:
         # R2: the engine drops the result of a task that is no longer current, and says 200.
         track.event("lost completion", status=outcome.status, output=outcome.output)
@@ -158,20 +168,24 @@ class Execution:
         workspace, params = self._validate()
         spec = self._task.workspace
         if workspace is None or spec is None:
-            return self._completed(None, self._result(self._body(None, params)))
+            engine = self._engine(undo, Site(self._claim.execution_id))
+            return self._completed(None, self._result(self._body(None, params, engine)))
         job = Job(workspace, spec.selection, spec.fence, params)
         room = self._enter(undo)
         before = self._download(job, room)
-        self._guard(Phase.PRE, spec.pre, job, room)
-        result = self._result(self._body(room, params))
-        self._guard(Phase.POST, spec.post, job, room)
+        site = site_of(self._claim, room, job.select, before, self._store.checksum)
+        engine = self._engine(undo, site)
+        guarding = Guarding(self._track, engine, room, job.select)
+        guarding.pre(spec.pre, spec.post)
+        result = self._result(self._body(room, params, engine))
+        guarding.post(spec.post)
         if spec.read_only:
             return self._completed(workspace, result)
         change = self._diff(job, room, before)
         with self._track.phase(Phase.FENCE_ONE):
             self._assert_current()
         if change.steps:
-            published = self._publish_change(job, change, undo)
+            published = self._publish_change(job, change, guarding.metadata(), undo)
         else:
             published = self._publish_nothing(job)
         return self._completed(workspace.at(published.ref), result, published.fence)
@@ -211,38 +225,39 @@ class Execution:
                 for path, entry in manifest.items()
             ]
             total = sum(entry.size for entry in manifest.values())
-            self._store.fetch(repository, ref, wanted, self._track.meter(Phase.DOWNLOAD, total))
-            self._track.event("downloaded", files=len(manifest), bytes=total)
+            meter = self._track.meter(Phase.DOWNLOAD, total)
+            self._store.fetch(repository, ref, wanted, meter)
+            self._track.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
             return baseline(room.workspace, manifest, self._store.checksum)
 
-    def _guard(self, phase: Phase, guards: Sequence[Guard], job: Job, room: Room) -> None:
-        with self._track.phase(phase):
-            tree = survey(room.workspace, job.select)
-            for guard in guards:
-                name, problem = _ask(guard, tree, room)
-                found = problem.message if problem else None
-                self._track.event("guard", phase=phase, guard=name, violation=found)
-                if problem is None:
-                    continue
-                if phase is Phase.PRE:
-                    remedy = problem.remedy or "correct the input"
-                    raise PreGuardrailViolation(f"{name}: {found}", remedy=remedy)
-                remedy = problem.remedy or "correct the task"
-                raise PostGuardrailViolation(f"{name}: {found}", remedy=remedy)
+    def _engine(self, undo: ExitStack, site: Site) -> Engine:
+        spec = self._task.spark
+        engine = self._shells.engines.open(spec.need if spec else None, site)
+        undo.callback(engine.close)
+        return engine
 
-    def _body(self, room: Room | None, params: BaseModel) -> object:
-        with self._track.phase(Phase.BODY):
+    def _body(self, room: Room | None, params: BaseModel, engine: Engine) -> object:
+        with self._track.phase(Phase.BODY), self._shells.around_body(), engine.running():
             return self._task.call(
                 {
-                    Role.WORKSPACE: room.workspace if room else None,
-                    Role.PARAMS: params,
-                    Role.METRICS: SinkRecorder(self._track.measured),
+                    Role.WORKSPACE: lambda: room.workspace if room else None,
+                    Role.PARAMS: lambda: params,
+                    Role.METRICS: lambda: SinkRecorder(self._track.measured),
+                    Role.SPARK: engine.session,
+                    Role.SPARK_WORKSPACE: engine.workspace,
                 }
             )
 
     def _result(self, value: object) -> Mapping[str, object]:
         with self._track.phase(Phase.RESULT):
-            return self._task.dump_result(value)
+            result = self._task.dump_result(value)
+            limit = self._shells.output_limit
+            if limit is not None and (size := len(json.dumps(result).encode())) > limit:
+                raise ResultError(
+                    f"task {self._task.name!r} returned {size} bytes, more than {limit}",
+                    remedy="write big results to the workspace, or raise PERAGO_OUTPUT_MAX_SIZE",
+                )
+            return result
 
     def _diff(self, job: Job, room: Room, before: Baseline) -> Change:
         with self._track.phase(Phase.DIFF):
@@ -272,7 +287,9 @@ class Execution:
         """Complete without a commit, and leave the branch where the output says (N1 to N4)."""
         return self._publish(job, self._head_after_fence(job), None, {})
 
-    def _publish_change(self, job: Job, change: Change, undo: ExitStack) -> Published:
+    def _publish_change(
+        self, job: Job, change: Change, checked: Mapping[str, str], undo: ExitStack
+    ) -> Published:
         if job.fence == "lineage":
             change = self._rebase(job, change)
             if not change.steps:  # K2: already what this step published before.
@@ -285,7 +302,7 @@ class Execution:
             names.staging_branch(self._claim.attempt, self._claim.execution_id),
         )
         metadata = audit.staged_metadata(
-            self._claim, job.workspace, "/" + job.select.prefix, staging
+            self._claim, job.workspace, "/" + job.select.prefix, staging, checked
         )
         staged = self._stage(job, change, staging, metadata, undo)
         head = self._head_after_fence(job)
@@ -326,8 +343,10 @@ class Execution:
             ]
             total = sum(put.entry.size for put in puts)
             deletes = [job.select.key(path) for path in change.steps.removed]
-            self._store.write(staging, puts, deletes, self._track.meter(Phase.STAGE, total))
-            self._track.event("uploaded", files=len(puts), bytes=total, deleted=len(deletes))
+            meter = self._track.meter(Phase.STAGE, total)
+            self._store.write(staging, puts, deletes, meter)
+            facts = {"files": len(puts), "bytes": total, "deleted": len(deletes)}
+            self._track.event("uploaded", **facts, **meter.pace())
             staged = self._store.seal(staging, audit.message(self._claim), metadata)
             self._track.event("committed", commit=staged.commit)
             return staged
@@ -420,19 +439,6 @@ class Execution:
     def _claim_workspace(self) -> object:
         """Log where the attempt reads; params may hold what must not be logged (V8)."""
         return self._claim.input.get("workspace")
-
-
-def _ask(guard: Guard, tree: Tree, room: Room) -> tuple[str, GuardrailViolation | None]:
-    """Run one guard; anything an author's guard raises but a violation is its bug (T3)."""
-    if isinstance(guard, FileGuard):
-        text = guard.violation(tree)
-        return str(guard), GuardrailViolation(text) if text else None
-    name = getattr(guard, "__name__", type(guard).__name__)
-    try:
-        guard(room.workspace)
-    except GuardrailViolation as violation:
-        return name, GuardrailViolation(violation.message or "violated", remedy=violation.remedy)
-    return name, None
 
 
 def _moved(expected: str, found: str) -> PublishFenceError:

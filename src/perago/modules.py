@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import pkgutil
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -65,7 +66,8 @@ def _tasks_of(spec: str) -> list[TaskDefinition]:
     module = load_module(name)
     found = [
         task
-        for value in vars(module).values()
+        for each in _with_submodules(module)
+        for value in vars(each).values()
         if isinstance(task := getattr(value, ATTRIBUTE, None), TaskDefinition)
     ]
     if not found:
@@ -81,6 +83,14 @@ def _tasks_of(spec: str) -> list[TaskDefinition]:
             remedy=f"choose from {', '.join(sorted(task.name for task in found))}",
         )
     return chosen
+
+
+def _with_submodules(module: ModuleType) -> Iterator[ModuleType]:
+    """A package stands for all modules in it, except one that is meant to be run."""
+    yield module
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        if found.name != "__main__":
+            yield from _with_submodules(load_module(f"{module.__name__}.{found.name}"))
 
 
 def _where(task: TaskDefinition) -> str:

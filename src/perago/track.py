@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from perago.errors import PeragoError
+from perago.errors import PeragoError, StaleAttemptError
 from perago.ports import Clock, Journal
 from perago.protocol.outcome import describe
 from perago.protocol.values import Phase
+
+_UNTIL_PUBLISHED = frozenset(list(Phase)[: list(Phase).index(Phase.CLEAN_STAGING)])
+
+
+class Meter:
+    """Called with bytes as they move; knows afterwards how fast they did."""
+
+    def __init__(self, moved: Callable[[int], None], clock: Clock) -> None:
+        self._moved = moved
+        self._clock = clock
+        self._started = clock.monotonic()
+        self._done = 0
+
+    def __call__(self, count: int) -> None:
+        """Count; raises what stops the transfer."""
+        self._done += count
+        self._moved(self._done)
+
+    def pace(self) -> dict[str, float]:
+        """Say how long it took since the meter was made, and how many bytes a second that is."""
+        seconds = self._clock.monotonic() - self._started
+        rate = round(self._done / seconds) if seconds > 0 else 0
+        return {"seconds": round(seconds, 6), "bytes_per_second": rate}
 
 
 class Track:
     """Writes the journal of one execution and remembers the phase it is in."""
 
-    def __init__(self, journal: Journal, clock: Clock) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        cancelled: Callable[[], bool] = lambda: False,
+        seconds: float = math.inf,
+    ) -> None:
         self.event = journal.event
         self.current = Phase.INPUT
         self._journal = journal
         self._clock = clock
+        self._cancelled = cancelled
+        self._deadline = clock.monotonic() + seconds
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
-        """Mark a phase; its events are also the named points where tests crash an attempt."""
+        """Mark a phase; its events are also the named points where tests crash an attempt.
+
+        An attempt that is known to be lost enters no further phase up to publish (W4).
+        """
         self.current = phase
+        if phase in _UNTIL_PUBLISHED:
+            self._refuse_lost()
         self.event(f"before {phase}")
         started = self._clock.monotonic()
         yield
@@ -37,16 +74,26 @@ class Track:
         except (PeragoError, OSError) as error:
             self.event("warning", text=failure, why=describe(error))
 
-    def meter(self, phase: Phase, total: int) -> Callable[[int], None]:
-        """Count moved bytes for whoever watches."""
-        done = 0
+    def meter(self, phase: Phase, total: int) -> Meter:
+        """Count moved bytes for whoever watches; stop when nobody wants them any more."""
 
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
+        def moved(done: int) -> None:
+            self._refuse_lost()
+            if self._clock.monotonic() > self._deadline:
+                raise StaleAttemptError(
+                    f"the time of the attempt was over in phase {phase}",
+                    remedy="raise timeout.seconds of the task, or move fewer bytes",
+                )
             self._journal.progress(phase, done, total)
 
-        return advance
+        return Meter(moved, self._clock)
+
+    def _refuse_lost(self) -> None:
+        if self._cancelled():
+            raise StaleAttemptError(
+                "the attempt was lost while it was running",
+                remedy="nothing to do: nothing was published and the engine decides what runs next",
+            )
 
     def measured(self, kind: str, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Take a sample of the author's own metrics."""

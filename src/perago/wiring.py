@@ -13,6 +13,7 @@ from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
 from perago.clock import SystemClock
+from perago.computing import Computing
 from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError, UsageError
 from perago.lifecycle import Shells, run_attempt
@@ -31,6 +32,7 @@ from perago.transfer.cache import ContentCache
 from perago.workspace.rooms import AttemptRooms
 
 if TYPE_CHECKING:
+    from perago.brokers.conductor.client import ConductorClient
     from perago.stores.lakefs.store import LakeFSStore
 
 StoreKind = Literal["embedded", "lakefs"]
@@ -105,6 +107,22 @@ def lakefs_of(settings: Settings) -> LakeFSStore:
     return LakeFSStore(settings.lakefs, cache, Manifests(settings.cache_root / "manifests.sqlite"))
 
 
+def conductor_of(settings: Settings, connections: int = 8) -> ConductorClient:
+    """Connect to the configured Conductor; nothing is asked of it yet."""
+    if settings.conductor is None:
+        raise RuntimeConfigError(
+            "Conductor is not configured",
+            remedy="set CONDUCTOR_SERVER_URL, in the environment or in .env",
+        )
+    try:
+        from perago.brokers.conductor.client import ConductorClient
+    except ModuleNotFoundError as error:
+        raise RuntimeConfigError(
+            f"Conductor needs the package {error.name!r}", remedy="install 'perago[conductor]'"
+        ) from None
+    return ConductorClient(settings.conductor, connections)
+
+
 @dataclass(frozen=True, slots=True)
 class LocalWork:
     """Called once in each executor: imports the tasks and returns what runs a claim."""
@@ -127,7 +145,9 @@ class LocalWork:
             journal: Journal = AttemptJournal(home.events, claim, clock, send)
             if kill_at is not None:
                 journal = kill_at.journal(journal, claim)
-            shells = Shells(store, broker, rooms, clock, journal, limit)
+            shells = Shells(
+                store, broker, rooms, clock, journal, limit, engines=Computing(self.settings.spark)
+            )
             return run_attempt(claim, tasks[claim.attempt.task_def_name], shells)
 
         return work

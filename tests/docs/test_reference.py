@@ -162,7 +162,7 @@ def test_every_point_is_documented_in_order() -> None:
 
 def test_every_other_event_is_documented() -> None:
     emitted: set[str] = set()
-    for file in ("lifecycle.py", "publishing.py", "track.py"):
+    for file in ("lifecycle.py", "guarding.py", "publishing.py", "track.py"):
         source = (ROOT / "src/perago" / file).read_text()
         emitted.update(re.findall(r'\.event\(\s*"([a-z ]+)"', source))
     table = rows(sections("docs/reference/events.md")["Others"])[1:]
@@ -198,6 +198,7 @@ def test_arguments_of_task_are_documented() -> None:
         spec.TimeoutPolicy,
         spec.ExecutionLimits,
         spec.MetricSpec,
+        spec.SparkSpec,
     ],
 )
 def test_fields_and_defaults_are_documented(kind: type[spec.Declaration]) -> None:

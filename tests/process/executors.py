@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from perago.cancelling import cancelled, on_cancel
 from perago.errors import TaskDefinitionError
 from perago.process.reports import Send, Work
 from perago.protocol.outcome import Outcome
@@ -97,6 +98,18 @@ def _touch(path: Any, send: Send) -> None:
     Path(path).touch()
 
 
+def _until_cancelled(path: Any, send: Send) -> None:
+    on_cancel(lambda: Path(path).touch())
+    deadline = time.monotonic() + 30
+    while not cancelled():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _not_cancelled(_: object, send: Send) -> None:
+    assert not cancelled()
+
+
 DEEDS: dict[str, Callable[[Any, Send], None]] = {
     "raise": _raise,
     "exit": _exit,
@@ -111,6 +124,8 @@ DEEDS: dict[str, Callable[[Any, Send], None]] = {
     "big": _big,
     "unpicklable": _unpicklable,
     "touch": _touch,
+    "until_cancelled": _until_cancelled,
+    "not_cancelled": _not_cancelled,
     "n": lambda value, send: None,
 }
 

@@ -20,9 +20,12 @@ from perago.cli import (
     init,
     inspect,
     log,
+    register,
     repo,
     run,
     runs,
+    start,
+    status,
 )
 from perago.cli.exits import INTERRUPTED, exit_code
 from perago.cli.screen import complain
@@ -47,6 +50,9 @@ app.command("init", rich_help_panel=_START)(init.init)
 app.command("check", rich_help_panel=_START)(check.check)
 app.command("run", rich_help_panel=_START)(run.run)
 app.command("extract", rich_help_panel=_START)(extract.extract)
+app.command("register", rich_help_panel=_START)(register.register)
+app.command("start", rich_help_panel=_START)(start.start)
+app.command("status", rich_help_panel=_LOOK)(status.status)
 app.command("runs", rich_help_panel=_LOOK)(runs.runs)
 app.command("log", rich_help_panel=_LOOK)(log.log)
 app.command("inspect", rich_help_panel=_LOOK)(inspect.inspect)

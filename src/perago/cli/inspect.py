@@ -128,7 +128,10 @@ def _show_story(told: ExecutionStory) -> None:
         problem = guard.get("violation")
         mark = "[green]ok[/green]  " if problem is None else "[red]fail[/red]"
         text = plain(guard["guard"]) + (f": {plain(problem)}" if problem else "")
-        say(f"  {mark} {text}")
+        rows = guard.get("rows")
+        say(f"  {mark} {text}" + (f"  [dim]{rows:,} rows[/dim]" if rows is not None else ""))
+        for sample in guard.get("samples") or ():
+            say(f"         [dim]{plain(sample)}[/dim]")
     _show_change(told)
     for metric in told.metrics:
         say(f"  [dim]{metric['kind']}[/dim] {metric['name']} = {metric['value']:g}")

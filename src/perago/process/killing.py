@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from perago.protocol.points import POINTS
 from perago.protocol.values import Claim
 
 VARIABLE = "PERAGO_KILL_AT"
+_LAST_WORDS_SECONDS = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class _Deadly:
         """Record, then die if this is the point."""
         self._inner.event(name, **facts)
         if name == self._point:
+            time.sleep(_LAST_WORDS_SECONDS)  # Messages travel together: let the last ones go.
             os.kill(os.getpid(), signal.SIGKILL)
 
     def progress(self, phase: str, done: int, total: int) -> None:

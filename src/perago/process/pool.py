@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
 from multiprocessing import connection
 from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
 from typing import Final, Self
 
 from perago.errors import PeragoError, RuntimeConfigError, UsageError
-from perago.process import child
+from perago.process import messages
 from perago.process.lines import LineReader
 from perago.process.reports import (
     Died,
@@ -22,6 +25,7 @@ from perago.process.reports import (
     Message,
     Output,
     Report,
+    Seen,
     StartFailed,
 )
 from perago.process.slot import ExecutorProcess, Recipe, Slot, spawn
@@ -33,6 +37,14 @@ DEATHS_BEFORE_READY: Final = 3
 
 
 LAST_SECONDS: Final = 2.0
+_MOST_MESSAGES: Final = 200
+"""One executor that never stops talking must not keep its owner from the others."""
+
+
+class Death(Enum):
+    """Marks what becomes readable when a process has ended."""
+
+    SENTINEL = "sentinel"
 
 
 class ProcessPool:
@@ -53,13 +65,15 @@ class ProcessPool:
         if size < 1:
             raise UsageError(f"a pool of {size} executors cannot work", remedy="use at least one")
         self._recipe = Recipe(make, capture_output, lock_directory)
-        self._slots = [Slot() for _ in range(size)]
+        self._slots = [Slot(number) for number in range(1, size + 1)]
         self._wanted = 0
         self._deaths_before_ready = 0
         self._reports: list[Report] = []
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
+        self._selector = DefaultSelector()
+        self._selector.register(self._wake_read, EVENT_READ, (None, None))
         self._closed = False
         # multiprocessing joins its children when Python exits; ours only end when told to.
         atexit.register(self.close)
@@ -90,6 +104,8 @@ class ProcessPool:
         if executor is None or not executor.idle:
             raise UsageError(f"executor {executor_id} is not idle", remedy="take one of pool.idle")
         executor.execution_id = claim.execution_id
+        executor.attempts += 1
+        executor.heard = time.monotonic()
         with suppress(OSError):  # it has just died: its sentinel says so at the next poll
             executor.channel.send(claim)
 
@@ -108,6 +124,36 @@ class ProcessPool:
                 return True
         return False
 
+    def cancel(self, execution_id: str) -> bool:
+        for executor in self._executors():
+            if execution_id and executor.execution_id == execution_id:
+                with suppress(OSError):  # it has just died
+                    executor.channel.send(messages.Cancel(execution_id))
+                return True
+        return False
+
+    def end(self, executor_id: str) -> bool:
+        for slot in self._slots:
+            if slot.executor is not None and slot.executor.executor_id == executor_id:
+                self._end(slot)
+                return True
+        return False
+
+    def look(self) -> list[Seen]:
+        return [
+            Seen(
+                executor_id=executor.executor_id,
+                number=executor.number,
+                pid=executor.process.pid or 0,
+                ready=executor.ready,
+                execution_id=executor.execution_id,
+                born=executor.born,
+                heard=executor.heard,
+                attempts=executor.attempts,
+            )
+            for executor in self._executors()
+        ]
+
     def wake(self) -> None:
         with suppress(OSError):  # full: it is awake already; closed: nobody sleeps
             os.write(self._wake_write, b"!")
@@ -122,6 +168,7 @@ class ProcessPool:
             self._listen(left)
         for slot in self._slots:
             self._end(slot)
+        self._selector.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
 
@@ -133,7 +180,7 @@ class ProcessPool:
         taken = [slot for slot in self._slots if slot.executor or slot.start_at > now]
         free = [slot for slot in self._slots if slot not in taken]
         for slot in free[: max(0, self._wanted - len(taken))]:
-            slot.executor = spawn(self._recipe, now)
+            self._watch(slot, spawn(self._recipe, slot.number, now))
 
     def _patience(self, timeout_seconds: float) -> float:
         """Wait no longer than until the next executor may be started."""
@@ -147,25 +194,29 @@ class ProcessPool:
 
     def _listen(self, timeout_seconds: float) -> None:
         """Wait for anything to happen, and take it in; a death is looked at last."""
-        heard: dict[connection.Connection, tuple[Slot, LineReader | None]] = {}
-        deaths: dict[int, Slot] = {}
-        for slot in self._slots:
-            if slot.executor is None:
-                continue
-            heard[slot.executor.channel] = (slot, None)
-            deaths[slot.executor.process.sentinel] = slot
-            for stream in slot.executor.streams:
-                if not stream.at_end:
-                    heard[stream.pipe] = (slot, stream)
-        ready = connection.wait([*heard, *deaths, self._wake_read], timeout_seconds)
-        for source in ready:
-            if isinstance(source, connection.Connection):
-                self._hear(*heard[source])
-        for source in ready:
-            if isinstance(source, int) and source in deaths:
-                self._died(deaths[source])
-        if self._wake_read in ready:
-            _swallow(self._wake_read)
+        ready = [key.data for key, _ in self._selector.select(max(0.0, timeout_seconds))]
+        for slot, source in ready:
+            if slot is None:
+                _swallow(self._wake_read)
+            elif source is not Death.SENTINEL:
+                self._hear(slot, source)
+        for slot, source in ready:
+            # Whoever sits there now may be another one: the dead was reaped while we listened.
+            if source is Death.SENTINEL and slot.executor and _has_ended(slot.executor):
+                self._died(slot)
+
+    def _watch(self, slot: Slot, executor: ExecutorProcess) -> None:
+        slot.executor = executor
+        self._selector.register(executor.channel, EVENT_READ, (slot, None))
+        self._selector.register(executor.process.sentinel, EVENT_READ, (slot, Death.SENTINEL))
+        for stream in executor.streams:
+            self._selector.register(stream.pipe, EVENT_READ, (slot, stream))
+
+    def _forget(self, executor: ExecutorProcess) -> None:
+        pipes = [executor.channel, *(stream.pipe for stream in executor.streams)]
+        for source in (executor.process.sentinel, *(pipe.fileno() for pipe in pipes)):
+            with suppress(KeyError):  # a stream that has ended is forgotten already
+                self._selector.unregister(source)
 
     def _hear(self, slot: Slot, stream: LineReader | None) -> None:
         """Take what one pipe has; the end of the channel is the end of the executor."""
@@ -174,30 +225,37 @@ class ProcessPool:
             return
         if stream is not None:
             self._lines(executor, stream.name, stream.read())
+            if stream.at_end:
+                self._selector.unregister(stream.pipe)
             return
         try:
-            item = executor.channel.recv()
+            for _ in range(_MOST_MESSAGES):
+                self._take(slot, executor, executor.channel.recv())
+                if slot.executor is None or not executor.channel.poll(0):
+                    break
         except (EOFError, OSError):
             # It is on its way out: let it, so that the exit code is its own.
             connection.wait([executor.process.sentinel], LAST_SECONDS)
             self._died(slot)
-        else:
-            self._take(slot, executor, item)
 
     def _take(self, slot: Slot, executor: ExecutorProcess, item: object) -> None:
+        executor.heard = time.monotonic()
         match item:
-            case child.Ready():
+            case messages.Ready():
                 executor.ready = True
                 self._deaths_before_ready = 0
-            case child.Said(execution_id, body):
-                self._reports.append(Message(executor.executor_id, execution_id, body))
-            case child.Done(execution_id, outcome):
+            case messages.Said(execution_id, bodies):
+                self._reports.extend(
+                    Message(executor.executor_id, execution_id, pickle.loads(body))  # noqa: S301 - our own child's
+                    for body in bodies
+                )
+            case messages.Done(execution_id, outcome):
                 # Lines first: what an attempt printed belongs before its end.
                 for stream in executor.streams:
                     self._lines(executor, stream.name, stream.drain())
                 executor.execution_id = ""
                 self._reports.append(Finished(executor.executor_id, execution_id, outcome))
-            case child.Unready(error, detail):
+            case messages.Unready(error, detail):
                 self._end(slot)
                 self._give_up(error, detail)
 
@@ -232,6 +290,7 @@ class ProcessPool:
         executor, slot.executor = slot.executor, None
         if executor is None:
             return None
+        self._forget(executor)
         executor.kill()
         code = executor.reap(self._recipe.lock_directory)
         for stream in executor.streams:
@@ -260,6 +319,10 @@ def describe_exit(code: int | None) -> str:
         except ValueError:
             return f"killed by signal {-code}"
     return f"exit code {code}"
+
+
+def _has_ended(executor: ExecutorProcess) -> bool:
+    return bool(connection.wait([executor.process.sentinel], 0))
 
 
 def _last_words(channel: connection.Connection) -> Iterator[object]:

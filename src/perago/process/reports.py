@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from perago.cancelling import Token
 from perago.errors import PeragoError
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
@@ -14,7 +15,27 @@ Body = dict[str, object]
 Send = Callable[[Body], None]
 """Sends a message from an executor to the owner of the pool; values must be picklable."""
 Work = Callable[[Claim], Outcome]
-Make = Callable[[Send], Work]
+
+
+class Line(Protocol):
+    """An executor's line to its owner: what it says, and what it is told."""
+
+    @property
+    def number(self) -> int:
+        """Return the executor's place in the pool, from 1; its successor has the same."""
+        ...
+
+    @property
+    def token(self) -> Token:
+        """Return the token of the claim that runs now."""
+        ...
+
+    def __call__(self, body: Body) -> None:
+        """Send a message; many short ones in a row may travel together."""
+        ...
+
+
+Make = Callable[[Line], Work]
 """Called once in each executor; it imports what the tasks need and returns what runs a claim."""
 
 
@@ -66,6 +87,21 @@ class StartFailed:
 Report = Message | Output | Finished | Died | StartFailed
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An executor as it stands; times are monotonic, ``pid`` is 0 for a thread."""
+
+    executor_id: str
+    number: int
+    pid: int
+    ready: bool
+    execution_id: str
+    born: float
+    heard: float
+    """When it last gave a sign of life."""
+    attempts: int
+
+
 class Executors(Protocol):
     """A pool of executors, one attempt at a time each. One thread owns it."""
 
@@ -88,6 +124,18 @@ class Executors(Protocol):
 
     def kill(self, execution_id: str) -> bool:
         """End an execution at once and reap its executor; False when it does not run here."""
+        ...
+
+    def cancel(self, execution_id: str) -> bool:
+        """Tell an execution that nobody wants it; False when it does not run here."""
+        ...
+
+    def end(self, executor_id: str) -> bool:
+        """End an executor at once, whatever it does, and have it replaced without back-off."""
+        ...
+
+    def look(self) -> list[Seen]:
+        """Return every executor there is, by number."""
         ...
 
     def wake(self) -> None:

@@ -36,12 +36,15 @@ class ExecutorProcess:
     """A live executor: the process, the channel to it, and what it works on."""
 
     executor_id: str
+    number: int
     process: SpawnProcess
     channel: child.Channel
     born: float
     streams: tuple[LineReader, ...] = ()
     ready: bool = False
     execution_id: str = ""
+    heard: float = 0.0
+    attempts: int = 0
 
     @property
     def idle(self) -> bool:
@@ -78,12 +81,13 @@ class ExecutorProcess:
 class Slot:
     """A place in the pool, with the history that decides when it is filled again."""
 
+    number: int
     executor: ExecutorProcess | None = None
     deaths: int = 0
     start_at: float = 0.0
 
 
-def spawn(recipe: Recipe, now: float) -> ExecutorProcess:
+def spawn(recipe: Recipe, number: int, now: float) -> ExecutorProcess:
     """Start a fresh interpreter: nothing of this process leaks into an executor."""
     context = get_context("spawn")
     executor_id = uuid.uuid4().hex[:12]
@@ -96,6 +100,7 @@ def spawn(recipe: Recipe, now: float) -> ExecutorProcess:
             readers.append(LineReader(name, read_end))
     start = child.Start(
         executor_id=executor_id,
+        number=number,
         make=recipe.make,
         channel=theirs,
         stdout=pipes[0],
@@ -109,7 +114,9 @@ def spawn(recipe: Recipe, now: float) -> ExecutorProcess:
     for pipe in pipes:
         if pipe is not None:
             pipe.close()
-    return ExecutorProcess(executor_id, process, ours, born=now, streams=tuple(readers))
+    return ExecutorProcess(
+        executor_id, number, process, ours, born=now, heard=now, streams=tuple(readers)
+    )
 
 
 @contextmanager

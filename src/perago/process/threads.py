@@ -1,4 +1,4 @@
-"""The same pool on threads of this process, for debugging: breakpoints and tracebacks work.
+"""The same pool on threads of this process: one store client for all, breakpoints work.
 
 A thread cannot be killed: ``kill`` abandons it, and the broker refuses its report.
 """
@@ -13,16 +13,10 @@ import uuid
 from contextlib import suppress
 from typing import Self
 
+from perago.cancelling import Token, holding
 from perago.errors import UsageError
-from perago.process import child
-from perago.process.reports import (
-    Body,
-    Finished,
-    Make,
-    Message,
-    Report,
-    StartFailed,
-)
+from perago.process.executor import as_start_error, run
+from perago.process.reports import Body, Finished, Make, Message, Report, Seen, StartFailed
 from perago.protocol.values import Claim
 
 
@@ -49,7 +43,9 @@ class ThreadPool:
 
     def want(self, count: int) -> None:
         for _ in range(min(count, self._size) - len(self._threads)):
-            thread = _ExecutorThread(self._make, self._inbox)
+            taken = {thread.number for thread in self._threads.values()}
+            number = next(n for n in range(1, self._size + 1) if n not in taken)
+            thread = _ExecutorThread(self._make, self._inbox, number)
             self._threads[thread.executor_id] = thread
             thread.start()
 
@@ -58,6 +54,8 @@ class ThreadPool:
         if thread is None or not thread.idle:
             raise UsageError(f"executor {executor_id} is not idle", remedy="take one of pool.idle")
         thread.execution_id = claim.execution_id
+        thread.token = Token()
+        thread.attempts += 1
         thread.claims.put(claim)
 
     def poll(self, timeout_seconds: float) -> list[Report]:
@@ -84,12 +82,39 @@ class ThreadPool:
         return [report]
 
     def kill(self, execution_id: str) -> bool:
-        for executor_id, thread in self._threads.items():
-            if execution_id and thread.execution_id == execution_id:
-                del self._threads[executor_id]
-                thread.claims.put(None)
-                return True
-        return False
+        thread = self._running(execution_id)
+        return thread is not None and self.end(thread.executor_id)
+
+    def cancel(self, execution_id: str) -> bool:
+        thread = self._running(execution_id)
+        if thread is not None:
+            thread.token.cancel()
+        return thread is not None
+
+    def end(self, executor_id: str) -> bool:
+        """Abandon a thread: it stops after what it does now, and is not heard any more."""
+        thread = self._threads.pop(executor_id, None)
+        if thread is not None:
+            thread.token.cancel()
+            thread.claims.put(None)
+            self.want(len(self._threads) + 1)
+        return thread is not None
+
+    def look(self) -> list[Seen]:
+        now = time.monotonic()  # A thread that does not get its turn keeps us from asking, too.
+        return [
+            Seen(
+                executor_id=thread.executor_id,
+                number=thread.number,
+                pid=0,
+                ready=thread.ready,
+                execution_id=thread.execution_id,
+                born=thread.born,
+                heard=now,
+                attempts=thread.attempts,
+            )
+            for thread in sorted(self._threads.values(), key=lambda thread: thread.number)
+        ]
 
     def wake(self) -> None:
         self._inbox.put(None)
@@ -103,14 +128,24 @@ class ThreadPool:
             thread.join(max(0.0, deadline - time.monotonic()) if busy else 1.0)
         self._threads.clear()
 
+    def _running(self, execution_id: str) -> _ExecutorThread | None:
+        for thread in self._threads.values():
+            if execution_id and thread.execution_id == execution_id:
+                return thread
+        return None
+
 
 class _ExecutorThread(threading.Thread):
-    def __init__(self, make: Make, inbox: queue.SimpleQueue[Report | None]) -> None:
+    def __init__(self, make: Make, inbox: queue.SimpleQueue[Report | None], number: int) -> None:
         self.executor_id = uuid.uuid4().hex[:12]
         super().__init__(name=f"perago-{self.executor_id}", daemon=True)
+        self.number = number
+        self.token = Token()
         self.claims: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
         self.execution_id = ""
         self.ready = False
+        self.born = time.monotonic()
+        self.attempts = 0
         self._make = make
         self._inbox = inbox
 
@@ -120,15 +155,17 @@ class _ExecutorThread(threading.Thread):
 
     def run(self) -> None:
         try:
-            work = self._make(self._say)
+            work = self._make(self)
         except BaseException as error:  # noqa: BLE001 - also a SystemExit of a user's module
-            self._inbox.put(StartFailed(child.as_start_error(error), traceback.format_exc()))
+            self._inbox.put(StartFailed(as_start_error(error), traceback.format_exc()))
             return
         self.ready = True
         self._inbox.put(None)
         while (claim := self.claims.get()) is not None:
-            outcome = child.run(work, claim)
+            with holding(self.token, whole_process=False):
+                outcome = run(work, claim)
             self._inbox.put(Finished(self.executor_id, claim.execution_id, outcome))
 
-    def _say(self, body: Body) -> None:
+    def __call__(self, body: Body) -> None:
+        """Say something to the owner of the pool."""
         self._inbox.put(Message(self.executor_id, self.execution_id, body))

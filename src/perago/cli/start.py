@@ -1,0 +1,67 @@
+"""``perago start``: a worker under Conductor (W1 to W8)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from perago.cli.check import Modules
+from perago.cli.screen import AsJson, emit
+
+
+def start(
+    modules: Modules,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Executors: attempts at once.", min=1)
+    ] = 2,
+    execution_mode: Annotated[
+        str | None,
+        typer.Option(help="process: an executor is a process; thread: all share this one."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the tasks of these modules whenever Conductor schedules them.
+
+    Ctrl-C or SIGTERM finishes what runs and ends; a second one ends at once. SIGHUP finishes what
+    runs and starts again with new code and settings.
+    """
+    from perago.brokers.conductor.client import ConductorClient
+    from perago.errors import UsageError
+    from perago.modules import load_tasks
+    from perago.process.killing import KillAt
+    from perago.wiring import settings_here
+    from perago.worker.starting import refuse_unregistered
+    from perago.worker.state import lock_root
+    from perago.worker.supervisor import Ending, Plan
+    from perago.workshop import conductor_settings, store_of, watched
+
+    settings = settings_here()
+    KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
+    mode = execution_mode or settings.execution_mode
+    if mode not in {"process", "thread"}:
+        raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
+    tasks = load_tasks(modules)
+    store_of(settings, tasks)
+    client = ConductorClient(conductor_settings(settings))
+    refuse_unregistered(client, tasks)
+    client.close()
+    _reap()
+    with lock_root(settings.workspace_root):
+        plan = Plan(settings, tasks, jobs, mode)
+        with watched(plan, tuple(modules)) as supervisor:
+            ending = supervisor.run()
+    if ending is Ending.RELOAD:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
+    if as_json:
+        emit({"ended": ending.value, "counts": supervisor.ended})
+
+
+def _reap() -> None:
+    """Reap what an earlier life of this process left when it became this one (SIGHUP)."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass

@@ -1,0 +1,157 @@
+"""Inside an executor process: one thread works, one listens, one gives signs of life."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from typing import Any, Final
+
+from perago.cancelling import Token, holding
+from perago.errors import PeragoError, RuntimeConfigError
+from perago.process.messages import Alive, Cancel, Done, Ready, Said, Unready
+from perago.process.reports import Body, Make, Work
+from perago.protocol.outcome import Outcome, describe
+from perago.protocol.values import Claim, Status
+
+SIGN_SECONDS: Final = 2.0
+"""How often a busy executor says that it lives."""
+_PAUSE_SECONDS: Final = 0.05
+_TOGETHER_SECONDS: Final = 0.02
+"""Messages that follow each other faster than this travel together."""
+_AT_ONCE: Final = frozenset({"before body", "before report"})
+"""Events that travel at once: the author's code comes next, or the next claim may be fetched."""
+
+
+class Executor:
+    """Runs claims that arrive on a channel, and sends back what the work says."""
+
+    def __init__(self, channel: Any, number: int) -> None:
+        self.number = number
+        self.token = Token()
+        self._channel = channel
+        self._sending = threading.Lock()
+        self._claims: queue.SimpleQueue[tuple[Claim, Token] | None] = queue.SimpleQueue()
+        self._tokens: dict[str, Token] = {}
+        self._execution_id = ""
+        self._buffer: list[bytes] = []
+        self._sent_at = 0.0
+        self._busy = threading.Event()
+
+    def live(self, make: Make) -> None:
+        """Make the work, then run claims until None comes."""
+        try:
+            work = make(self)
+        except BaseException as error:  # noqa: BLE001 - also a SystemExit of a user's module
+            self._send(Unready(as_start_error(error), traceback.format_exc()))
+            return
+        # Both live as long as the process, and end with it: there is nobody to join them.
+        threading.Thread(target=self._listen, name="perago-listener", daemon=True).start()
+        threading.Thread(target=self._give_signs, name="perago-signs", daemon=True).start()
+        self._send(Ready())
+        while (given := self._claims.get()) is not None:
+            self._run(work, *given)
+
+    def _run(self, work: Work, claim: Claim, token: Token) -> None:
+        self._execution_id = claim.execution_id
+        self.token = token
+        self._busy.set()
+        with holding(token, whole_process=True):
+            outcome = run(work, claim)
+        flush_output()
+        self._busy.clear()
+        self._flush()
+        self._tokens.pop(claim.execution_id, None)
+        self._execution_id = ""
+        try:
+            self._send(Done(claim.execution_id, outcome))
+        except (TypeError, AttributeError, ValueError) as error:  # it cannot be pickled
+            self._send(Done(claim.execution_id, failed(error)))
+
+    # --- listening -----------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        """Take what the owner sends, also while a claim runs."""
+        with suppress(EOFError, OSError):
+            while (item := self._channel.recv()) is not None:
+                if isinstance(item, Cancel):
+                    if token := self._tokens.get(item.execution_id):
+                        token.cancel()
+                    continue
+                token = self._tokens[item.execution_id] = Token()
+                self._claims.put((item, token))
+        self._claims.put(None)
+
+    # --- speaking ------------------------------------------------------------------------------
+
+    def __call__(self, body: Body) -> None:
+        """Send a message; used from any thread of the work.
+
+        What cannot be pickled fails here, at the one who said it.
+        """
+        packed = pickle.dumps(body)
+        with self._sending:
+            self._buffer.append(packed)
+            late = time.monotonic() - self._sent_at > _TOGETHER_SECONDS
+            if late or body.get("event") in _AT_ONCE:
+                self._flush_locked()
+
+    def _give_signs(self) -> None:
+        signed = 0.0
+        while True:
+            self._busy.wait()
+            time.sleep(_PAUSE_SECONDS)
+            with suppress(OSError):
+                self._flush()
+                if self._busy.is_set() and time.monotonic() - signed > SIGN_SECONDS:
+                    signed = time.monotonic()
+                    self._send(Alive())
+
+    def _flush(self) -> None:
+        with self._sending:
+            self._flush_locked()
+
+    def _flush_locked(self) -> None:
+        if not self._buffer:
+            return
+        bodies, self._buffer = tuple(self._buffer), []
+        self._sent_at = time.monotonic()
+        self._channel.send(Said(self._execution_id, bodies))
+
+    def _send(self, item: object) -> None:
+        with self._sending:
+            self._channel.send(item)
+
+
+def run(work: Work, claim: Claim) -> Outcome:
+    """Run one claim; whatever escapes from the work is a failure, never a success (R3)."""
+    try:
+        return work(claim)
+    except BaseException as error:  # noqa: BLE001 - SystemExit must not end the executor
+        return failed(error)
+
+
+def failed(error: BaseException) -> Outcome:
+    """Make the outcome of work that broke out of its own error handling."""
+    return Outcome(Status.FAILED, reason=f"executor: {describe(error)}")
+
+
+def as_start_error(error: BaseException) -> PeragoError:
+    """Say in one sentence why an executor cannot start."""
+    if isinstance(error, PeragoError):
+        return error
+    return RuntimeConfigError(
+        f"an executor could not start: {describe(error)}",
+        remedy="correct the module so that it can be imported",
+    )
+
+
+def flush_output() -> None:
+    """Push out what was printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()

@@ -1,0 +1,44 @@
+"""All watchers as one, and the few problems that ``perago status`` shows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from perago.ports import Clock
+from perago.protocol.values import Claim
+from perago.worker.watching import Watcher
+
+_LAST_PROBLEMS: Final = 10
+_BAD: Final = ("failed", "died", "killed", "lost", "replaced", "crash", "refused", "not given")
+
+
+class Chorus:
+    """Passes on what the supervisor's one thread says; remembers the last problems."""
+
+    def __init__(self, watchers: Sequence[Watcher], clock: Clock) -> None:
+        self._watchers = watchers
+        self._clock = clock
+        self.problems: deque[dict[str, Any]] = deque(maxlen=_LAST_PROBLEMS)
+
+    def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
+        for watcher in self._watchers:
+            watcher.event(claim, worker_id, name, facts)
+
+    def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
+        for watcher in self._watchers:
+            watcher.output(claim, worker_id, stream, line)
+
+    def worker(self, name: str, facts: Mapping[str, object]) -> None:
+        if any(word in name for word in _BAD):
+            why = facts.get("why") or facts.get("how") or ""
+            who = facts.get("worker_id") or facts.get("task_id") or facts.get("task") or ""
+            what = " ".join(str(part) for part in (name, who) if part)
+            self.problems.append({"at": self._clock.now(), "what": what, "why": str(why)})
+        for watcher in self._watchers:
+            watcher.worker(name, facts)
+
+    def close(self, timeout_seconds: float) -> None:
+        for watcher in self._watchers:
+            watcher.close(timeout_seconds)

@@ -1,0 +1,137 @@
+"""What becomes of each execution: finished, died, lost, killed; used by one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from perago.ports import Clock
+from perago.process.reports import Executors
+from perago.protocol.outcome import Outcome
+from perago.protocol.values import Claim
+from perago.worker.aftermath import Aftermath, Dead
+from perago.worker.chorus import Chorus
+from perago.worker.leasing import LeaseKeeper
+from perago.worker.runs import Run, Tally
+
+CANCEL_SECONDS: Final = 5.0
+"""How long a lost attempt may take to give up by itself."""
+NEVER_SEEN: Final = 60.0
+_NEWEST_SHARE: Final = 0.3
+
+
+class Executions:
+    """The executions under way, and what has been counted of those that ended."""
+
+    def __init__(
+        self,
+        pool: Executors,
+        keeper: LeaseKeeper,
+        aftermath: Aftermath,
+        chorus: Chorus,
+        clock: Clock,
+    ) -> None:
+        self.tally = Tally()
+        self.usual_seconds = NEVER_SEEN
+        """How long an attempt takes these days."""
+        self._pool = pool
+        self._keeper = keeper
+        self._aftermath = aftermath
+        self._chorus = chorus
+        self._clock = clock
+        self._runs: dict[str, Run] = {}
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(list(self._runs.values()))
+
+    def get(self, execution_id: str) -> Run | None:
+        """Return one that is under way."""
+        return self._runs.get(execution_id)
+
+    @property
+    def ending(self) -> int:
+        """Count those whose executor is free in a moment."""
+        return sum(run.reporting and not run.lost for run in self._runs.values())
+
+    # --- the usual life ------------------------------------------------------------------------
+
+    def begin(self, claim: Claim, executor_id: str, worker_id: str) -> None:
+        """Give a claim to an idle executor."""
+        self._runs[claim.execution_id] = Run(claim, worker_id, self._clock.now())
+        self._keeper.named(claim.execution_id, worker_id)
+        self._pool.submit(claim, executor_id)
+
+    def heard(self, execution_id: str, body: Mapping[str, object]) -> None:
+        """Follow an execution's journal."""
+        run = self._runs.get(execution_id)
+        if run is None:
+            return
+        name = str(body.get("event", ""))
+        facts = {key: value for key, value in body.items() if key not in {"event", "execution_id"}}
+        run.heard(name)
+        self._chorus.event(run.claim, run.worker_id, name, facts)
+
+    def finished(self, execution_id: str, outcome: Outcome) -> None:
+        """Take note of an execution that came to its own end."""
+        run = self._runs.get(execution_id)
+        if run is None:
+            return
+        if not run.reported and not run.lost:
+            # It broke out of its own error handling before it could report.
+            self._bury(run, outcome.reason or "executor: the attempt was not reported")
+            return
+        del self._runs[execution_id]
+        self._keeper.let_go(execution_id)
+        took = self._clock.now() - run.since
+        if self.usual_seconds == NEVER_SEEN:
+            self.usual_seconds = took
+        self.usual_seconds += _NEWEST_SHARE * (took - self.usual_seconds)
+        if not run.lost:
+            self.tally.completed += outcome.completed
+            self.tally.failed += not outcome.completed
+
+    # --- other ends ----------------------------------------------------------------------------
+
+    def died(self, execution_id: str, how: str) -> None:
+        """Report for an executor that is gone (R3)."""
+        if run := self._runs.get(execution_id):
+            reason = f"executor died in {run.phase or 'its first moment'}: {how}"
+            self._bury(run, "" if run.lost else reason)
+
+    def lost(self, execution_id: str, why: str) -> None:
+        """Stop an attempt that nobody wants (W4); one that reports hears it from the broker."""
+        self._keeper.let_go(execution_id)
+        run = self._runs.get(execution_id)
+        if run is not None and not run.reporting and not run.lost:
+            self.tally.lost += 1
+            run.kill_at = self._clock.monotonic() + CANCEL_SECONDS
+            facts = {"worker_id": run.worker_id, "execution_id": execution_id, "why": why}
+            self._chorus.worker("attempt lost", facts)
+            self._pool.cancel(execution_id)
+
+    def end_overdue(self) -> None:
+        """End lost attempts that did not give up."""
+        now = self._clock.monotonic()
+        for run in self:
+            if run.kill_at is not None and now >= run.kill_at:
+                self.kill(run, "the attempt was lost and did not give up")
+
+    def kill(self, run: Run, why: str) -> None:
+        """End an execution with its executor; one that is lost is not reported."""
+        execution_id = run.claim.execution_id
+        facts = {"worker_id": run.worker_id, "execution_id": execution_id, "why": why}
+        self._chorus.worker("executor killed", facts)
+        self._pool.kill(execution_id)
+        self._bury(run, "" if run.lost else why)
+
+    def _bury(self, run: Run, reason: str) -> None:
+        """Have the rest done for it; its lease is kept until it is reported."""
+        execution_id = run.claim.execution_id
+        self._runs.pop(execution_id, None)
+        self.tally.failed += bool(reason)
+        self._aftermath.settle(
+            Dead(run.claim, run.worker_id, reason), lambda: self._keeper.let_go(execution_id)
+        )

@@ -1,0 +1,158 @@
+"""Fetches claims: batches as big as there are idle executors, ever less often while none come."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from perago.brokers.conductor.client import ConductorClient
+from perago.brokers.conductor.mapping import claim_of
+from perago.brokers.conductor.pace import Pace
+from perago.errors import PeragoError
+from perago.ports import Clock
+from perago.protocol.outcome import describe
+from perago.protocol.values import Attempt, Claim
+from perago.worker.desk import Desk
+
+CALL_SECONDS: Final = 10.0
+HUNG_SECONDS: Final = 3 * CALL_SECONDS
+"""A request that has a timeout and does not come back for so long has lost its thread."""
+_PATIENCE_SECONDS: Final = 5.0
+
+OnClaim = Callable[[Claim], None]
+Note = Callable[[str, Mapping[str, object]], None]
+
+
+@dataclass(slots=True)
+class TaskType:
+    """One kind of task to poll for, and when it is due."""
+
+    name: str
+    pace: Pace
+    due: float = 0.0
+    polled: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who polls, for what, and how often."""
+
+    names: Sequence[str]
+    worker_id: str
+    domain: str
+    pace: Pace
+
+
+class Poller:
+    """One thread that polls every task type in turn; the supervisor replaces one that hangs."""
+
+    def __init__(
+        self, client: ConductorClient, asking: Asking, desk: Desk, clock: Clock, on_claim: OnClaim,
+        note: Note,
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._asking = asking
+        self._desk = desk
+        self._clock = clock
+        self._on_claim = on_claim
+        self._note = note
+        self._types = [TaskType(name, asking.pace) for name in asking.names]
+        self._stopped = False
+        self._asked_at: float | None = None
+        self.polls = 0
+        self.answered_at = 0.0
+        self.problem = ""
+        self._thread = threading.Thread(target=self._run, name="perago-poller", daemon=True)
+        self._thread.start()
+
+    @property
+    def hung(self) -> bool:
+        """Tell whether a request is long past all its timeouts, or the thread is gone."""
+        asked = self._asked_at
+        late = asked is not None and self._clock.monotonic() - asked > HUNG_SECONDS
+        return late or not (self._thread.is_alive() or self._stopped)
+
+    def stop(self) -> None:
+        """Poll no more; what a poll under way still brings is given back."""
+        self._stopped = True
+
+    def join(self, timeout_seconds: float) -> bool:
+        """Wait for the thread; False when it is still in a request."""
+        self._thread.join(timeout_seconds)
+        return not self._thread.is_alive()
+
+    # --- the thread ----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not (self._stopped or self._desk.closed):
+            if not self._desk.demand(_PATIENCE_SECONDS):
+                continue
+            now = self._clock.monotonic()
+            kind = min(self._types, key=lambda kind: (max(kind.due, now), kind.polled))
+            if kind.due > now:
+                self._desk.pause(kind.due - now)
+                continue
+            if wanted := self._desk.demand(0):
+                self._poll(kind, wanted)
+
+    def _poll(self, kind: TaskType, wanted: int) -> None:
+        self._asked_at = kind.polled = self._clock.monotonic()
+        self.polls += 1
+        try:
+            found = self._client.poll(
+                kind.name, self._asking.worker_id, wanted, domain=self._asking.domain
+            )
+        except PeragoError as error:
+            self.problem = str(error)
+            self._note("poll failed", {"task": kind.name, "why": str(error)})
+            found = []
+        else:
+            self.answered_at, self.problem = self._clock.monotonic(), ""
+            self._note("polled", {"task": kind.name, "wanted": wanted, "found": len(found)})
+        finally:
+            self._asked_at = None
+        kind.pace = kind.pace.after_work() if found else kind.pace.after_nothing()
+        kind.due = self._clock.monotonic() + kind.pace.wait_seconds
+        if found:
+            self._deliver(found)
+
+    def _deliver(self, found: Sequence[Mapping[str, Any]]) -> None:
+        claims: list[Claim] = []
+        for task in found:
+            try:
+                claims.append(claim_of(task, uuid.uuid4().hex))
+            except (PeragoError, TypeError, ValueError) as error:
+                self._note("claim refused", {"why": describe(error)})
+        if self._stopped:
+            self._give_back(claims)
+            return
+        for claim in claims:
+            self._on_claim(claim)
+        if not self._desk.offer(claims):
+            self._give_back(claims)
+
+    def _give_back(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            give_back(self._client, claim.attempt, self._asking.worker_id, self._note)
+
+
+def give_back(client: ConductorClient, attempt: Attempt, worker_id: str, note: Note) -> bool:
+    """Return an attempt that nobody began: it is delivered again at once and loses no retry."""
+    result = {
+        "workflowInstanceId": attempt.workflow_instance_id,
+        "taskId": attempt.task_id,
+        "status": "IN_PROGRESS",
+        "callbackAfterSeconds": 0,
+        "workerId": worker_id,
+    }
+    try:
+        client.update(result)
+    except PeragoError as error:
+        # It comes back by itself when its response timeout is over.
+        note("not given back", {"task_id": attempt.task_id, "why": str(error)})
+        return False
+    note("given back", {"task_id": attempt.task_id})
+    return True

@@ -1,0 +1,76 @@
+"""What the supervisor knows of an execution under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from perago.protocol.values import Claim, Phase
+
+REPORTING: Final = f"before {Phase.REPORT}"
+REPORTED: Final = f"after {Phase.REPORT}"
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One execution."""
+
+    claim: Claim
+    worker_id: str
+    since: float
+    phase: str = ""
+    reporting: bool = False
+    reported: bool = False
+    kill_at: float | None = None
+    """When it is ended (monotonic), if it is lost and does not give up by itself."""
+
+    @property
+    def lost(self) -> bool:
+        """Tell whether nobody wants it any more."""
+        return self.kill_at is not None
+
+    def heard(self, event: str) -> None:
+        """Follow the journal."""
+        if event.startswith("before "):
+            self.phase = event.removeprefix("before ")
+        if event == REPORTING:
+            self.reporting = True
+        elif event == REPORTED:
+            self.reported = True
+
+    def as_json(self) -> dict[str, Any]:
+        """Say it in plain values."""
+        attempt = self.claim.attempt
+        return {
+            "worker_id": self.worker_id,
+            "task": attempt.task_def_name,
+            "step": attempt.reference_task_name,
+            "workflow_instance_id": attempt.workflow_instance_id,
+            "task_id": attempt.task_id,
+            "retry_count": attempt.retry_count,
+            "execution_id": self.claim.execution_id,
+            "phase": self.phase,
+            "since": self.since,
+            "lost": self.lost,
+        }
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has happened since the start."""
+
+    completed: int = 0
+    failed: int = 0
+    lost: int = 0
+    died: int = 0
+    given_back: int = 0
+
+    def as_json(self) -> dict[str, int]:
+        """Return the counts."""
+        return {
+            "completed": self.completed,
+            "failed": self.failed,
+            "lost": self.lost,
+            "died": self.died,
+            "given_back": self.given_back,
+        }

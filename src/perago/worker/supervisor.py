@@ -1,0 +1,417 @@
+"""The supervisor: one thread that owns the executors; others poll, keep leases and clean up.
+
+::
+
+    poller --claims--> desk --> [main loop] --claim--> executor --journal, outcome--> [main loop]
+    lease keeper --lost--> [main loop] --cancel, then kill--> executor
+    [main loop] --dead execution--> aftermath: directory, staging branch, FAILED
+
+Whatever another thread has to say comes to the main loop as a call in its inbox.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from perago.brokers.conductor.client import ConductorClient
+from perago.brokers.conductor.pace import Pace
+from perago.definition import TaskDefinition
+from perago.errors import PeragoError
+from perago.ports import Clock
+from perago.process.reports import Died, Executors, Finished, Message, Output, Report, StartFailed
+from perago.protocol import restart
+from perago.protocol.lease import beat_seconds, drain_seconds
+from perago.protocol.values import Claim
+from perago.protocol.watch import Verdict
+from perago.settings import Settings
+from perago.worker.aftermath import Aftermath, Grounds
+from perago.worker.chorus import Chorus
+from perago.worker.desk import Desk
+from perago.worker.executions import NEVER_SEEN, Executions
+from perago.worker.leasing import LeaseKeeper
+from perago.worker.polling import Asking, Poller, give_back
+from perago.worker.portrait import Portrait
+from perago.worker.signals import listening
+from perago.worker.state import StateFile
+from perago.worker.watchdog import Watchdog
+from perago.worker.watching import Watcher
+
+POLL_GRACE_SECONDS: Final = 1.0
+"""How long a stopping worker waits for the answer to its last poll."""
+LAST_ERRANDS_SECONDS: Final = 15.0
+SHORT_SECONDS: Final = 0.25
+"""While attempts take less than this, claims are fetched ahead."""
+AHEAD_SECONDS: Final = 1.0
+"""A claim that was fetched ahead and waits longer than this is given back."""
+_BUSY_SECONDS: Final = 0.5
+_IDLE_SECONDS: Final = 2.0
+_ENDING_SECONDS: Final = 0.02
+_HEALTHY_SECONDS: Final = 20.0
+INTERRUPTED: Final = 130
+
+
+class Ending(Enum):
+    """Why a supervisor stopped."""
+
+    STOPPED = "stopped"
+    RELOAD = "reload"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a worker is to do."""
+
+    settings: Settings
+    tasks: Mapping[str, TaskDefinition]
+    size: int
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The world of a supervisor."""
+
+    pool: Executors
+    connect: Callable[[], ConductorClient]
+    grounds: Grounds
+    watchers: Sequence[Watcher]
+    clock: Clock
+
+
+class Supervisor:
+    """Runs until it is told to stop and everything under way has ended."""
+
+    def __init__(self, plan: Plan, outside: Outside) -> None:
+        self._plan = plan
+        self._settings = plan.settings
+        self._connect = outside.connect
+        self._pool = outside.pool
+        self._clock = clock = outside.clock
+        self._wall = clock.now() - clock.monotonic()
+        self._started_at = clock.now()
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._chorus = Chorus(outside.watchers, clock)
+        self._client = outside.connect()
+        self._desk = Desk(self._pool.wake, clock)
+        self._keeper = LeaseKeeper(self._client, clock, self._on_lost, self._on_beat_error)
+        self._aftermath = Aftermath(outside.grounds, clock, self._note)
+        self._executions = Executions(
+            self._pool, self._keeper, self._aftermath, self._chorus, clock
+        )
+        self._watchdog = Watchdog(plan.settings, clock)
+        self._state = StateFile(plan.settings.workspace_root, _IDLE_SECONDS, _BUSY_SECONDS)
+        self._poller: Poller | None = None
+        self._worker_ids: dict[str, str] = {}
+        self._deaths: tuple[float, ...] = ()
+        self._closed_until = 0.0
+        self._error: PeragoError | None = None
+        self._asked_to_end = ""
+        self._ending = Ending.STOPPED
+        self._deadline = self._last_poll_until = 0.0
+        self._looked_at = float("-inf")
+        self._swept_at = clock.monotonic()
+        self.not_ready = "starting"
+        """Why no claim would be taken now; empty when one would."""
+
+    def run(self) -> Ending:
+        """Work until a signal ends it; a worker that cannot work raises why."""
+        with listening(self._ask_stop, self._end_at_once, self._ask_reload):
+            try:
+                self._begin()
+                while not self._over():
+                    for report in self._pool.poll(self._patience()):
+                        self._hear(report)
+                    self._read_inbox()
+                    self._enforce()
+                    self._hand_out()
+                    self._look_after()
+            finally:
+                self._close()
+        if self._error is not None:
+            raise self._error
+        return self._ending
+
+    @property
+    def healthy(self) -> bool:
+        """Tell whether the main loop still turns."""
+        return self._clock.monotonic() - self._looked_at < _HEALTHY_SECONDS
+
+    @property
+    def ended(self) -> dict[str, int]:
+        """Return what was done."""
+        return self._executions.tally.as_json()
+
+    # --- beginning and ending ------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._aftermath.sweep()
+        self._pool.want(self._plan.size)
+        self._poller = self._new_poller()
+        facts = {
+            "pid": os.getpid(),
+            "executors": self._plan.size,
+            "mode": self._plan.mode,
+            "tasks": sorted(self._plan.tasks),
+        }
+        self._chorus.worker("started", facts)
+
+    def _new_poller(self) -> Poller:
+        settings = self._settings
+        asking = Asking(
+            names=sorted(self._plan.tasks),
+            worker_id=self._worker_id(1),
+            domain=settings.task_domain,
+            pace=Pace(settings.poll_interval_seconds, settings.poll_interval_max_seconds),
+        )
+        return Poller(self._connect(), asking, self._desk, self._clock, self._on_claim, self._note)
+
+    def _ask_stop(self, signal_name: str) -> None:
+        self._asked_to_end, self._ending = signal_name, Ending.STOPPED
+        self._pool.wake()
+
+    def _ask_reload(self) -> None:
+        if not self._asked_to_end:
+            self._asked_to_end, self._ending = "SIGHUP", Ending.RELOAD
+            self._pool.wake()
+
+    def _end_at_once(self) -> None:
+        """Leave as we are: the next start finds the directories, ``perago gc`` the branches."""
+        for seen in self._pool.look():
+            if seen.pid:
+                with suppress(OSError):
+                    os.killpg(seen.pid, signal.SIGKILL)
+        os._exit(INTERRUPTED)
+
+    def _drain(self) -> None:
+        """Take nothing new; give running attempts the grace that their tasks ask for (W6)."""
+        now = self._clock.monotonic()
+        tasks = [self._plan.tasks[run.claim.attempt.task_def_name] for run in self._executions]
+        self._deadline = now + drain_seconds(
+            [task.budget.worker_shutdown_grace_seconds for task in tasks],
+            self._settings.shutdown_force_kill_after_seconds,
+        )
+        self._last_poll_until = now + POLL_GRACE_SECONDS
+        self._stop_polling()
+        self._pool.want(0)
+        facts = {"signal": self._asked_to_end, "running": len(self._executions)}
+        self._chorus.worker("draining", facts)
+
+    def _stop_polling(self) -> None:
+        if self._poller is not None:
+            self._poller.stop()
+        for claim in self._desk.close():
+            self._give_back(claim)
+
+    def _over(self) -> bool:
+        if self._error is not None:
+            return True
+        if not self._desk.closed or self._executions:
+            return False
+        now = self._clock.monotonic()
+        if self._poller is not None and not self._poller.join(0) and now < self._last_poll_until:
+            return False
+        return self._aftermath.left == 0 or now > self._deadline + LAST_ERRANDS_SECONDS
+
+    def _close(self) -> None:
+        self._stop_polling()
+        for run in self._executions:  # There are some only when the worker itself cannot go on.
+            self._executions.kill(run, f"worker stopped: {self._error}")
+        self._pool.close()
+        self._aftermath.close(LAST_ERRANDS_SECONDS)
+        self._keeper.close(POLL_GRACE_SECONDS)
+        self._read_inbox()
+        self.not_ready = "stopped"
+        self._chorus.worker("ended", self.ended)
+        self._write_state(self._portrait().as_json() | {"state": "stopped"}, at_once=True)
+        self._client.close()
+        self._chorus.close(POLL_GRACE_SECONDS)
+
+    # --- the loop ------------------------------------------------------------------------------
+
+    def _patience(self) -> float:
+        return _ENDING_SECONDS if self._desk.closed and not self._executions else self._rhythm()
+
+    def _rhythm(self) -> float:
+        """Say how often to look after everything: seldom while there is nothing to see."""
+        return _BUSY_SECONDS if self._executions or self.not_ready else _IDLE_SECONDS
+
+    def _hear(self, report: Report) -> None:
+        match report:
+            case Message(_, execution_id, body):
+                self._executions.heard(execution_id, body)
+            case Output(executor_id, execution_id, stream, line):
+                run = self._executions.get(execution_id)
+                worker_id = self._worker_ids.get(executor_id, "")
+                self._chorus.output(run.claim if run else None, worker_id, stream, line)
+            case Finished(executor_id, execution_id, outcome):
+                self._executions.finished(execution_id, outcome)
+                if self._watchdog.worn_out(self._pool, executor_id):
+                    self._recycle(executor_id)
+            case Died(executor_id, execution_id, how):
+                self._died(executor_id, execution_id, how)
+            case StartFailed(error, detail):
+                self._chorus.worker("start failed", {"why": str(error), "detail": detail})
+                self._error = error
+
+    def _died(self, executor_id: str, execution_id: str, how: str) -> None:
+        now = self._clock.monotonic()
+        worker_id = self._worker_ids.get(executor_id, "")
+        facts = {"worker_id": worker_id, "execution_id": execution_id, "how": how}
+        self._executions.tally.died += 1
+        self._chorus.worker("executor died", facts)
+        self._executions.died(execution_id, how)
+        self._deaths = restart.recent_deaths((*self._deaths, now), now)
+        until = restart.closed_until(self._deaths, self._plan.size)
+        if until > max(now, self._closed_until):
+            self._closed_until = until
+            paused = {"deaths": len(self._deaths), "pause_seconds": round(until - now)}
+            self._chorus.worker("crash loop", paused)
+
+    def _enforce(self) -> None:
+        """End what was given its time and did not use it."""
+        if self._asked_to_end and not self._desk.closed:
+            self._drain()
+        self._executions.end_overdue()
+        if self._desk.closed and self._clock.monotonic() >= self._deadline:
+            for run in self._executions:
+                self._executions.kill(
+                    run,
+                    f"worker stopped by {self._asked_to_end}: the attempt did not end in time;"
+                    " give it more in worker_shutdown_grace_seconds",
+                )
+
+    def _hand_out(self) -> None:
+        """Give waiting claims to idle executors; whoever reports will be idle in a moment."""
+        if self._desk.closed:
+            return
+        idle = self._pool.idle
+        short = self._executions.usual_seconds < SHORT_SECONDS
+        ahead = 2 * self._plan.size if short else 0
+        claims = self._desk.take(len(idle), self._executions.ending, ahead)
+        if self._clock.monotonic() < self._closed_until:
+            self._desk.rest()
+        for executor_id, claim in zip(idle, claims, strict=False):
+            if executor_id not in self._worker_ids:
+                self._learn()
+            self._executions.begin(claim, executor_id, self._worker_ids[executor_id])
+        for claim in self._desk.overdue(AHEAD_SECONDS):
+            self._executions.usual_seconds = NEVER_SEEN  # They are not short any more.
+            self._give_back(claim)
+
+    def _look_after(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._looked_at < self._rhythm():
+            return
+        self._looked_at = now
+        self._learn()
+        for seen, verdict, why in self._watchdog.rounds(self._pool):
+            run = self._executions.get(seen.execution_id)
+            if run is not None:
+                self._executions.kill(run, why)
+            elif verdict is Verdict.NEVER_READY:
+                self._error = self._watchdog.never_ready()
+            elif verdict is Verdict.RECYCLE:
+                self._recycle(seen.executor_id)
+        if self._poller is not None and not self._desk.closed and self._poller.hung:
+            self._poller.stop()
+            self._poller = self._new_poller()
+            self._chorus.worker("poller replaced", {"why": "a poll did not come back"})
+        if now - self._swept_at > self._settings.gc_interval_seconds:
+            self._swept_at = now
+            self._aftermath.do(self._aftermath.sweep)
+        portrait = self._portrait()
+        self.not_ready = portrait.not_ready
+        self._write_state(portrait.as_json())
+
+    # --- small things --------------------------------------------------------------------------
+
+    def _portrait(self) -> Portrait:
+        return Portrait(
+            draining=self._desk.closed,
+            executors=self._pool.look(),
+            executions=self._executions,
+            poller=self._poller,
+            now=self._clock.monotonic(),
+            wall=self._wall,
+            closed_until=self._closed_until,
+        )
+
+    def _write_state(self, portrait: dict[str, Any], *, at_once: bool = False) -> None:
+        state = portrait | {
+            "instance_id": self._settings.instance_id,
+            "started_at": self._started_at,
+            "written_at": self._clock.now(),
+            "mode": self._plan.mode,
+            "size": self._plan.size,
+            "tasks": sorted(self._plan.tasks),
+            "executors": [
+                {
+                    "worker_id": self._worker_id(seen.number),
+                    "pid": seen.pid,
+                    "ready": seen.ready,
+                    "execution_id": seen.execution_id,
+                    "started_at": round(seen.born + self._wall, 3),
+                    "attempts": seen.attempts,
+                    "bytes": self._watchdog.bytes_of(seen.executor_id),
+                }
+                for seen in self._pool.look()
+            ],
+            "problems": list(self._chorus.problems),
+        }
+        self._state.write(state, self._clock.monotonic(), at_once=at_once)
+
+    def _recycle(self, executor_id: str) -> None:
+        facts = {"worker_id": self._worker_ids.get(executor_id, "")}
+        self._chorus.worker("executor recycled", facts)
+        self._pool.end(executor_id)
+
+    def _learn(self) -> None:
+        """Learn the names of executors that are new."""
+        for seen in self._pool.look():
+            if seen.executor_id not in self._worker_ids:
+                worker_id = self._worker_ids[seen.executor_id] = self._worker_id(seen.number)
+                facts = {"worker_id": worker_id, "executor_pid": seen.pid}
+                self._chorus.worker("executor started", facts)
+
+    def _worker_id(self, number: int) -> str:
+        return f"{self._settings.worker_id_prefix}{number:04d}"
+
+    def _give_back(self, claim: Claim) -> None:
+        def errand() -> None:
+            give_back(self._client, claim.attempt, self._worker_id(1), self._note)
+            self._keeper.let_go(claim.execution_id)
+
+        self._executions.tally.given_back += 1
+        self._aftermath.do(errand)
+
+    # --- called by other threads ---------------------------------------------------------------
+
+    def _on_claim(self, claim: Claim) -> None:
+        task = self._plan.tasks.get(claim.attempt.task_def_name)
+        wanted = task.budget.heartbeat_interval_seconds if task else claim.lease_seconds
+        every = beat_seconds(wanted, claim.lease_seconds)
+        self._keeper.hold(claim, self._worker_id(1), every)
+
+    def _on_lost(self, execution_id: str, why: str) -> None:
+        self._desk.drop(execution_id)
+        self._inbox.put(lambda: self._executions.lost(execution_id, why))
+        self._pool.wake()
+
+    def _on_beat_error(self, execution_id: str, why: str) -> None:
+        self._note("heartbeat failed", {"execution_id": execution_id, "why": why})
+
+    def _note(self, name: str, facts: Mapping[str, object]) -> None:
+        """Have the main loop say something when it comes round."""
+        self._inbox.put(lambda: self._chorus.worker(name, facts))
+
+    def _read_inbox(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._inbox.get_nowait()()

@@ -1,0 +1,224 @@
+"""A worker put together: settings and tasks become executors, watchers and a supervisor."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, cast
+
+from perago.brokers.conductor.broker import ConductorBroker
+from perago.brokers.conductor.client import ConductorClient
+from perago.clock import SystemClock
+from perago.computing import Computing
+from perago.definition import TaskDefinition
+from perago.errors import RuntimeConfigError
+from perago.lifecycle import Shells, run_attempt
+from perago.modules import load_tasks
+from perago.observe import metrics, tracing
+from perago.observe.console import ConsoleLog
+from perago.observe.events import AttemptJournal, EventLog
+from perago.observe.logfiles import LogFiles
+from perago.observe.logs import JsonLog
+from perago.observe.secrets import Secrets
+from perago.observe.tasklog import TaskLog
+from perago.ports import Broker, Store
+from perago.process.forks import ForkWatch
+from perago.process.killing import KillAt
+from perago.process.pool import ProcessPool
+from perago.process.reports import Executors, Line, Work
+from perago.process.threads import ThreadPool
+from perago.protocol.outcome import Outcome
+from perago.protocol.values import Claim
+from perago.settings import ConductorSettings, Settings
+from perago.wiring import home_of, lakefs_of
+from perago.worker.aftermath import Grounds
+from perago.worker.polling import CALL_SECONDS
+from perago.worker.serving import Endpoint
+from perago.worker.supervisor import Outside, Plan, Supervisor
+from perago.worker.watching import Watcher
+from perago.workspace.rooms import AttemptRooms
+
+
+def conductor_settings(settings: Settings) -> ConductorSettings:
+    """Return where Conductor is; a worker cannot do without."""
+    if settings.conductor is None:
+        raise RuntimeConfigError(
+            "Conductor is not configured",
+            remedy="set CONDUCTOR_SERVER_URL, in the environment or in .env",
+        )
+    return settings.conductor
+
+
+def store_of(settings: Settings, tasks: Mapping[str, TaskDefinition]) -> Store:
+    """Open lakeFS when a task has a workspace (W2); others never ask for a store."""
+    if any(task.workspace is not None for task in tasks.values()):
+        return lakefs_of(settings)
+    return cast("Store", _NoStore())
+
+
+class _NoStore:
+    """Stands where no task has a workspace."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeConfigError(
+            f"no store is open, but {name} was asked of it", remedy="this is a bug in Perago"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """What one executor works with; threads share them, a process has its own (W3)."""
+
+    settings: Settings
+    tasks: Mapping[str, TaskDefinition]
+    store: Store
+    client: ConductorClient
+    events: EventLog
+    around_body: Callable[[], AbstractContextManager[None]]
+
+    def work(self, line: Line) -> Work:
+        """Return what runs a claim in the executor at the end of this line."""
+        settings, clock = self.settings, SystemClock()
+        worker_id = f"{settings.worker_id_prefix}{line.number:04d}"
+        rooms = AttemptRooms(settings.workspace_root, worker_id, clock)
+        kill_at = KillAt.from_environment(os.environ)
+        traces = tracing.start(settings)
+
+        def work(claim: Claim) -> Outcome:
+            token = line.token
+            recorded = AttemptJournal(self.events, claim, clock, line)
+            with traces.attempt(recorded, claim) as traced:
+                journal = traced if kill_at is None else kill_at.journal(traced, claim)
+                shells = Shells(
+                    store=self.store,
+                    broker=ConductorBroker(self.client, clock, worker_id, claim.lease_seconds),
+                    rooms=rooms,
+                    clock=clock,
+                    journal=journal,
+                    reason_limit=settings.failure_reason_max_length,
+                    output_limit=settings.output_max_bytes,
+                    cancelled=lambda: token.cancelled,
+                    around_body=self.around_body,
+                    engines=Computing(settings.spark),
+                )
+                return run_attempt(claim, self.tasks[claim.attempt.task_def_name], shells)
+
+        return work
+
+
+def _tools(
+    settings: Settings,
+    modules: Sequence[str],
+    around_body: Callable[[], AbstractContextManager[None]],
+) -> _Tools:
+    tasks = load_tasks(modules)
+    return _Tools(
+        settings=settings,
+        tasks=tasks,
+        store=store_of(settings, tasks),
+        client=ConductorClient(conductor_settings(settings)),
+        events=home_of(settings).events,
+        around_body=around_body,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessWork:
+    """Called once in each executor process: opens everything anew."""
+
+    settings: Settings
+    modules: tuple[str, ...]
+
+    def __call__(self, line: Line) -> Work:
+        """Import the tasks and make the work."""
+        return _tools(self.settings, self.modules, ForkWatch().alone).work(line)
+
+
+class ThreadWork:
+    """Called in each executor thread: the first one opens what all of them use."""
+
+    def __init__(self, settings: Settings, modules: tuple[str, ...]) -> None:
+        self._settings = settings
+        self._modules = modules
+        self._lock = threading.Lock()
+        self._tools: _Tools | None = None
+
+    def __call__(self, line: Line) -> Work:
+        """Make the work of one thread."""
+        with self._lock:
+            if self._tools is None:
+                self._tools = _tools(self._settings, self._modules, nullcontext)
+            return self._tools.work(line)
+
+
+def worker_pool(settings: Settings, modules: tuple[str, ...], size: int, mode: str) -> Executors:
+    """Make the executors of a worker."""
+    if mode == "thread":
+        return ThreadPool(ThreadWork(settings, modules), size)
+    return ProcessPool(ProcessWork(settings, modules), size, capture_output=True)
+
+
+def make_supervisor(
+    plan: Plan, modules: tuple[str, ...], watchers: Sequence[Watcher]
+) -> Supervisor:
+    """Put a worker together; nothing is started or asked yet."""
+    settings, clock = plan.settings, SystemClock()
+    conductor = conductor_settings(settings)
+
+    def connect() -> ConductorClient:
+        return ConductorClient(conductor, call_seconds=CALL_SECONDS)
+
+    client = connect()
+
+    def broker(claim: Claim, worker_id: str) -> Broker:
+        return ConductorBroker(client, clock, worker_id, claim.lease_seconds)
+
+    with_workspace = any(task.workspace is not None for task in plan.tasks.values())
+    grounds = Grounds(
+        root=settings.workspace_root,
+        ttl_seconds=settings.gc_ttl_seconds,
+        drop=store_of(settings, plan.tasks).drop if with_workspace else None,
+        broker=broker,
+        reason_limit=settings.failure_reason_max_length,
+        alone=plan.mode == "process",
+    )
+    pool = worker_pool(settings, modules, plan.size, plan.mode)
+    return Supervisor(plan, Outside(pool, connect, grounds, watchers, clock))
+
+
+@contextmanager
+def watched(plan: Plan, modules: tuple[str, ...]) -> Iterator[Supervisor]:
+    """Give a supervisor with its logs, metrics and HTTP endpoint; it closes its watchers itself."""
+    settings, clock = plan.settings, SystemClock()
+    secrets = Secrets.of(settings, os.environ)
+    console = ConsoleLog(clock, secrets)
+
+    def complain(text: str) -> None:
+        console.worker("warning", {"text": text})
+
+    files = LogFiles(
+        settings.log_root,
+        settings.instance_id,
+        clock,
+        max_bytes=settings.log_file_max_bytes,
+        retention_seconds=settings.log_retention_seconds,
+        complain=complain,
+    )
+    specs = {name: task.metrics for name, task in plan.tasks.items()}
+    numbers = metrics.start(settings, specs, plan.size, complain)
+    task_log = TaskLog(ConductorClient(conductor_settings(settings)), secrets, complain)
+    log = JsonLog(files, clock, secrets, settings.instance_id)
+    supervisor = make_supervisor(plan, modules, (log, task_log, numbers, console))
+    if not settings.http_address:
+        yield supervisor
+        return
+    with Endpoint(
+        settings.http_address,
+        healthy=lambda: (supervisor.healthy, "" if supervisor.healthy else "the loop stands"),
+        ready=lambda: (not supervisor.not_ready, supervisor.not_ready),
+        metrics=numbers.page,
+    ):
+        yield supervisor

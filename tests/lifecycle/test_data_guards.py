@@ -1,0 +1,71 @@
+"""Guardrails on tables in an attempt, without Spark (X5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from perago import WorkspaceSpec, require_file, task
+from perago.data import max_drift, require_not_null, require_rows, require_unique, require_values
+from perago.protocol.values import Status
+from perago.testing import Lab
+
+GOOD = "id,price\n1,2.5\n2,3.5\n3,4.5\n"
+
+
+class Given(BaseModel):
+    content: str
+
+
+@task(
+    name="guarded",
+    owner_email="data@example.com",
+    workspace=WorkspaceSpec(
+        prefix="shop",
+        pre=[require_rows("in.csv")],
+        post=[
+            require_not_null("out.csv", "id"),
+            require_unique("out.csv", "id"),
+            require_file("out.csv"),
+            require_values("out.csv", "price", min=0, max=100),
+            max_drift("out.csv", rows=0.5, mean={}),
+        ],
+    ),
+)
+def guarded(workspace: Path, params: Given) -> Given:
+    (workspace / "out.csv").write_text(params.content)
+    return params
+
+
+def test_x5_a_good_table_is_published_and_the_commit_says_so(perago_lab: Lab) -> None:
+    run = perago_lab.run(guarded, {"content": GOOD}, files={"shop/in.csv": "id\n1\n"})
+    assert run.completed, run.reason
+    assert run.history[0].metadata["perago.data_guards"] == "4 passed: out.csv 3 rows"
+
+
+def test_x5_one_failed_try_shows_all_that_is_wrong(perago_lab: Lab) -> None:
+    bad = "id,price\n1,-2\n1,abc\n,3\n"
+    run = perago_lab.run(guarded, {"content": bad}, files={"shop/in.csv": "id\n1\n"})
+    assert run.status is Status.FAILED
+    assert "require_not_null('out.csv', 'id'): 1 of 3 rows have no 'id'" in run.reason
+    assert "require_unique('out.csv', 'id'): 1 of 3 rows repeat a key (id)" in run.reason
+    assert "(for example id=1, times=2)" in run.reason
+    assert "2 of 3 rows have a 'price' outside of min=0, max=100" in run.reason
+    assert "look at these rows" in run.reason
+    assert run.events.count("guard") == 6
+    assert "shop/out.csv" not in run.files
+
+
+def test_x5_a_bad_input_is_terminal(perago_lab: Lab) -> None:
+    run = perago_lab.run(guarded, {"content": GOOD}, files={"shop/in.csv": "id\n"})
+    assert run.status is Status.FAILED_WITH_TERMINAL_ERROR
+    assert "require_rows('in.csv', min=1): 0 rows, at least 1 required" in run.reason
+
+
+def test_x5_drift_is_against_the_input_not_against_what_the_body_left(perago_lab: Lab) -> None:
+    files = {"shop/in.csv": "id\n1\n", "shop/out.csv": GOOD}
+    twice = GOOD + "4,1\n5,1\n"
+    run = perago_lab.run(guarded, {"content": twice}, files=files)
+    assert "max_drift('out.csv', rows=0.5): 3 rows became 5, at most 50% allowed" in run.reason
+    assert perago_lab.run(guarded, {"content": GOOD + "4,1\n"}).completed

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perago.dev import ConductorEndpoint, LakeFSEndpoint
+from tests.worker.stage import Stage
+
+
+@pytest.fixture
+def stage(
+    tmp_path: Path, conductor_server: ConductorEndpoint, lakefs_server: LakeFSEndpoint
+) -> Iterator[Stage]:
+    made = Stage(tmp_path, conductor_server, lakefs_server)
+    yield made
+    made.close()

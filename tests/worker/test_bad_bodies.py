@@ -1,0 +1,95 @@
+"""Bodies that do what they should not: a documented failure, and the worker goes on (R3, W5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.worker.stage import Stage, alive, eventually
+
+
+@pytest.mark.parametrize(
+    ("do", "reason"),
+    [
+        ("exit", "executor died in body: exit code 3"),
+        ("signal", "executor died in body: killed by SIGKILL"),
+        ("fork", "TaskFailed: "),
+        ("fork and leave", "body: TaskFailed: the body left a copy of its process running"),
+    ],
+)
+def test_r3_a_body_that_ends_or_doubles_its_executor(stage: Stage, do: str, reason: str) -> None:
+    stage.register()
+    workspace = stage.workspace()
+    worker = stage.start("-j", "1")
+    path = str(stage.directory / "a")
+    workflow = stage.run("write", workspace=workspace, do=do, path=path)
+    ended = stage.completed(workflow)
+    assert stage.tasks(workflow) == [("FAILED", 0), ("COMPLETED", 1)]
+    assert reason in ended["tasks"][0]["reasonForIncompletion"]
+    assert stage.history(workspace) == [ended["tasks"][1]["outputData"]["workspace"]["ref"]]
+    assert stage.staging(workspace) == []
+    assert worker.stop() == 0
+    assert stage.rooms() == []
+
+
+def test_a_body_that_exhausts_memory_is_ended(stage: Stage) -> None:
+    stage.register()
+    worker = stage.start("-j", "1", PERAGO_EXECUTOR_MAX_MEMORY="300MB")
+    workflow = stage.run(do="memory", path=str(stage.directory / "a"))
+    ended = stage.completed(workflow)
+    assert stage.tasks(workflow) == [("FAILED", 0), ("COMPLETED", 1)]
+    assert "PERAGO_EXECUTOR_MAX_MEMORY" in ended["tasks"][0]["reasonForIncompletion"]
+    assert worker.stop() == 0
+
+
+def test_a_body_that_holds_the_interpreter_is_ended_and_the_others_go_on(stage: Stage) -> None:
+    stage.register()
+    worker = stage.start("-j", "2", PERAGO_STUCK_AFTER="4s")
+    workflow = stage.run(do="gil", path=str(stage.directory / "a"))
+    eventually((stage.directory / "a.first").exists)
+    stage.completed(stage.run())
+    ended = stage.completed(workflow)
+    assert stage.tasks(workflow) == [("FAILED", 0), ("COMPLETED", 1)]
+    assert "no sign of life for 4 s" in ended["tasks"][0]["reasonForIncompletion"]
+    assert worker.stop() == 0
+
+
+def test_a_body_that_blocks_for_ever_ends_with_the_time_limit_of_its_workflow(
+    stage: Stage,
+) -> None:
+    """It gives signs of life, so only the engine can say that it has been long enough."""
+    stage.register()
+    worker = stage.start("-j", "2", DEEDS_RESPONSE="3")
+    path = stage.directory / "a"
+    workflow = stage.run(do="deaf", path=str(path))
+    eventually(Path(f"{path}.begun").exists)
+    pid = int(Path(f"{path}.begun").read_text())
+    stage.completed(stage.run())
+    stage.client.terminate(workflow, "long enough")
+    eventually(lambda: not alive(pid), "the end of the executor")
+    stage.completed(stage.run())
+    assert worker.stop() == 0
+    assert stage.logged("attempt lost")
+
+
+def test_an_executor_is_replaced_after_so_many_attempts(stage: Stage) -> None:
+    stage.register()
+    worker = stage.start("-j", "1", PERAGO_EXECUTOR_MAX_ATTEMPTS="2")
+    ids = [stage.run() for _ in range(6)]
+    pids = [stage.completed(one)["tasks"][0]["outputData"]["result"]["pid"] for one in ids]
+    assert len(set(pids)) == 3
+    assert worker.stop() == 0
+
+
+def test_executors_that_die_one_after_the_other_stop_the_polling_for_a_while(
+    stage: Stage,
+) -> None:
+    stage.register()
+    worker = stage.start("-j", "2")
+    for number in range(7):
+        stage.run(do="signal", path=str(stage.directory / f"a{number}"))
+    eventually(lambda: worker.state.get("paused_until"), "a pause")
+    assert not worker.state["ready"]
+    assert "one after the other" in worker.state["why_not_ready"]
+    assert worker.stop() == 0

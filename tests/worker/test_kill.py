@@ -1,0 +1,82 @@
+"""Executors and workers killed with SIGKILL on the way; the retry completes (W5, R3, V5, V7)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perago.protocol.points import POINTS
+from tests.worker.stage import Stage, eventually
+
+DEADLY = [
+    "claimed",
+    "after attempt directory",
+    "after download",
+    "before body",
+    "after diff",
+    "branch created",
+    "committed",
+    "after second attempt fence",
+    "applied",
+    "after publish",
+    "after staging cleanup",
+    "after directory cleanup",
+    "before report",
+]
+assert set(DEADLY) <= set(POINTS)
+
+
+@pytest.mark.parametrize("point", DEADLY)
+def test_an_executor_killed_at_a_point_is_reported_and_the_retry_completes(
+    stage: Stage, point: str
+) -> None:
+    stage.register()
+    workspace = stage.workspace({"data/in.txt": b"in"})
+    workflow = stage.run("write", workspace=workspace)
+    worker = stage.start("-j", "1", PERAGO_KILL_AT=f"write:0:{point}")
+    ended = stage.completed(workflow)
+    assert stage.tasks(workflow) == [("FAILED", 0), ("COMPLETED", 1)]
+    reason = ended["tasks"][0]["reasonForIncompletion"]
+    assert "executor died" in reason
+    assert "killed by SIGKILL" in reason
+    assert stage.history(workspace) == [ended["tasks"][1]["outputData"]["workspace"]["ref"]]
+    assert stage.read(workspace, "data/out.txt") == b"written"
+    assert worker.stop() == 0
+    assert stage.rooms() == []
+    assert stage.staging(workspace) == []
+
+
+def test_an_executor_killed_after_its_report_changes_nothing(stage: Stage) -> None:
+    stage.register()
+    workflow = stage.run()
+    worker = stage.start("-j", "1", PERAGO_KILL_AT="free:0:after report")
+    stage.completed(workflow)
+    assert stage.tasks(workflow) == [("COMPLETED", 0)]
+    assert worker.stop() == 0
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+def test_a_worker_that_is_killed_whole_is_followed_by_another(stage: Stage, mode: str) -> None:
+    """Its attempts time out at the engine; what it left is swept by the next start."""
+    settings = {"DEEDS_RESPONSE": "3", "PERAGO_EXECUTION_MODE": mode}
+    stage.register(**settings)
+    workspace = stage.workspace()
+    first = stage.start("-j", "1", ready=True, **settings)
+    path = str(stage.directory / "a")
+    workflow = stage.run("write", workspace=workspace, pause="after publish", path=path)
+    eventually(Path(f"{path}.paused").exists)
+    abandoned = stage.head(workspace)
+    assert abandoned != workspace["ref"]
+    first.kill()
+    second = stage.start("-j", "1", ready=True, **settings)
+    ended = stage.completed(workflow)
+    assert stage.tasks(workflow) == [("TIMED_OUT", 0), ("COMPLETED", 1)]
+    published = ended["tasks"][1]["outputData"]["workspace"]["ref"]
+    assert stage.history(workspace) == [published]
+    assert published != abandoned
+    assert second.stop() == 0
+    assert stage.rooms() == []
+    state = json.loads(stage.perago("status", "--json").stdout)
+    assert state["state"] == "stopped"
