@@ -111,7 +111,7 @@ def comparison(options: Options) -> Iterator[Comparison]:
     """Compare workers on the same server, one after the other."""
     with _floor() as floor:
         ours = ["-m", "perago", "start", "--jobs", str(EXECUTORS)]
-        theirs = ["-m", "perago", "start", "-j", str(EXECUTORS)]
+        theirs = ["start", "-j", str(EXECUTORS)]
         python = sys.executable
         contenders: dict[str, Work] = {
             f"{OURS}, free": lambda: _race(floor, floor.free(), [python, *ours, "free"]),
@@ -125,7 +125,7 @@ def comparison(options: Options) -> Iterator[Comparison]:
         ]
         slow: dict[str, int] = {}
         if options.peer:
-            peer = str(python_of_peer())
+            peer = str(python_of_peer().with_name("perago"))
             contenders |= {
                 f"{PEER}, free": lambda: _race(floor, floor.free(), [peer, *theirs, "free"]),
                 f"{PEER}, tiny": lambda: _race(floor, floor.tiny(), [peer, *theirs, "tiny"]),

@@ -107,7 +107,7 @@ def lakefs_of(settings: Settings) -> LakeFSStore:
     return LakeFSStore(settings.lakefs, cache, Manifests(settings.cache_root / "manifests.sqlite"))
 
 
-def conductor_of(settings: Settings, connections: int = 8) -> ConductorClient:
+def conductor_of(settings: Settings, call_seconds: float = 30.0) -> ConductorClient:
     """Connect to the configured Conductor; nothing is asked of it yet."""
     if settings.conductor is None:
         raise RuntimeConfigError(
@@ -120,7 +120,7 @@ def conductor_of(settings: Settings, connections: int = 8) -> ConductorClient:
         raise RuntimeConfigError(
             f"Conductor needs the package {error.name!r}", remedy="install 'perago[conductor]'"
         ) from None
-    return ConductorClient(settings.conductor, connections)
+    return ConductorClient(settings.conductor, call_seconds=call_seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,39 +17,25 @@ from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError
 from perago.lifecycle import Shells, run_attempt
 from perago.modules import load_tasks
-from perago.observe import metrics, tracing
-from perago.observe.console import ConsoleLog
+from perago.observe import tracing
 from perago.observe.events import AttemptJournal, EventLog
-from perago.observe.logfiles import LogFiles
-from perago.observe.logs import JsonLog
-from perago.observe.secrets import Secrets
-from perago.observe.tasklog import TaskLog
+from perago.observe.watchers import open_watchers
 from perago.ports import Broker, Store
 from perago.process.forks import ForkWatch
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
-from perago.process.reports import Executors, Line, Work
+from perago.process.reports import Line, WatchedExecutors, Work
 from perago.process.threads import ThreadPool
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
-from perago.settings import ConductorSettings, Settings
-from perago.wiring import home_of, lakefs_of
+from perago.settings import Settings
+from perago.wiring import conductor_of, home_of, lakefs_of
 from perago.worker.aftermath import Grounds
 from perago.worker.polling import CALL_SECONDS
 from perago.worker.serving import Endpoint
 from perago.worker.supervisor import Outside, Plan, Supervisor
 from perago.worker.watching import Watcher
 from perago.workspace.rooms import AttemptRooms
-
-
-def conductor_settings(settings: Settings) -> ConductorSettings:
-    """Return where Conductor is; a worker cannot do without."""
-    if settings.conductor is None:
-        raise RuntimeConfigError(
-            "Conductor is not configured",
-            remedy="set CONDUCTOR_SERVER_URL, in the environment or in .env",
-        )
-    return settings.conductor
 
 
 def store_of(settings: Settings, tasks: Mapping[str, TaskDefinition]) -> Store:
@@ -119,7 +105,7 @@ def _tools(
         settings=settings,
         tasks=tasks,
         store=store_of(settings, tasks),
-        client=ConductorClient(conductor_settings(settings)),
+        client=conductor_of(settings),
         events=home_of(settings).events,
         around_body=around_body,
     )
@@ -154,7 +140,9 @@ class ThreadWork:
             return self._tools.work(line)
 
 
-def worker_pool(settings: Settings, modules: tuple[str, ...], size: int, mode: str) -> Executors:
+def worker_pool(
+    settings: Settings, modules: tuple[str, ...], size: int, mode: str
+) -> WatchedExecutors:
     """Make the executors of a worker."""
     if mode == "thread":
         return ThreadPool(ThreadWork(settings, modules), size)
@@ -166,10 +154,9 @@ def make_supervisor(
 ) -> Supervisor:
     """Put a worker together; nothing is started or asked yet."""
     settings, clock = plan.settings, SystemClock()
-    conductor = conductor_settings(settings)
 
     def connect() -> ConductorClient:
-        return ConductorClient(conductor, call_seconds=CALL_SECONDS)
+        return conductor_of(settings, CALL_SECONDS)
 
     client = connect()
 
@@ -192,26 +179,11 @@ def make_supervisor(
 @contextmanager
 def watched(plan: Plan, modules: tuple[str, ...]) -> Iterator[Supervisor]:
     """Give a supervisor with its logs, metrics and HTTP endpoint; it closes its watchers itself."""
-    settings, clock = plan.settings, SystemClock()
-    secrets = Secrets.of(settings, os.environ)
-    console = ConsoleLog(clock, secrets)
-
-    def complain(text: str) -> None:
-        console.worker("warning", {"text": text})
-
-    files = LogFiles(
-        settings.log_root,
-        settings.instance_id,
-        clock,
-        max_bytes=settings.log_file_max_bytes,
-        retention_seconds=settings.log_retention_seconds,
-        complain=complain,
-    )
+    settings = plan.settings
     specs = {name: task.metrics for name, task in plan.tasks.items()}
-    numbers = metrics.start(settings, specs, plan.size, complain)
-    task_log = TaskLog(ConductorClient(conductor_settings(settings)), secrets, complain)
-    log = JsonLog(files, clock, secrets, settings.instance_id)
-    supervisor = make_supervisor(plan, modules, (log, task_log, numbers, console))
+    client = conductor_of(settings)
+    observers = open_watchers(settings, specs, plan.size, client, SystemClock())
+    supervisor = make_supervisor(plan, modules, observers.watchers)
     if not settings.http_address:
         yield supervisor
         return
@@ -219,6 +191,6 @@ def watched(plan: Plan, modules: tuple[str, ...]) -> Iterator[Supervisor]:
         settings.http_address,
         healthy=lambda: (supervisor.healthy, "" if supervisor.healthy else "the loop stands"),
         ready=lambda: (not supervisor.not_ready, supervisor.not_ready),
-        metrics=numbers.page,
+        metrics=observers.metrics.page,
     ):
         yield supervisor

@@ -11,15 +11,15 @@ import pytest
 
 from perago.cancelling import Token, cancelled, current, holding, on_cancel
 from perago.process.pool import ProcessPool
-from perago.process.reports import Executors, Finished, Report
+from perago.process.reports import Finished, Report, WatchedExecutors
 from perago.process.threads import ThreadPool
 from tests.process import executors
 from tests.process.executors import claim
 
 
 @pytest.fixture(params=["process", "thread"])
-def pool(request: pytest.FixtureRequest) -> Iterator[Executors]:
-    made: Executors = (
+def pool(request: pytest.FixtureRequest) -> Iterator[WatchedExecutors]:
+    made: WatchedExecutors = (
         ProcessPool(executors.work, 2)
         if request.param == "process"
         else ThreadPool(executors.work, 2)
@@ -28,7 +28,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Executors]:
     made.close()
 
 
-def idle(pool: Executors, count: int) -> tuple[str, ...]:
+def idle(pool: WatchedExecutors, count: int) -> tuple[str, ...]:
     pool.want(count)
     deadline = time.monotonic() + 30
     while len(pool.idle) < count:
@@ -37,7 +37,7 @@ def idle(pool: Executors, count: int) -> tuple[str, ...]:
     return pool.idle
 
 
-def finished(pool: Executors) -> Finished:
+def finished(pool: WatchedExecutors) -> Finished:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         found: list[Report] = pool.poll(1)
@@ -47,7 +47,9 @@ def finished(pool: Executors) -> Finished:
     raise AssertionError
 
 
-def test_a_running_execution_hears_that_it_is_cancelled(pool: Executors, tmp_path: Path) -> None:
+def test_a_running_execution_hears_that_it_is_cancelled(
+    pool: WatchedExecutors, tmp_path: Path
+) -> None:
     (one, _) = idle(pool, 2)
     pool.submit(claim("e1", until_cancelled=str(tmp_path / "hook")), one)
     time.sleep(0.1)
@@ -58,13 +60,13 @@ def test_a_running_execution_hears_that_it_is_cancelled(pool: Executors, tmp_pat
     assert finished(pool).outcome.completed, "the next claim has a token of its own"
 
 
-def test_cancelling_what_does_not_run_here_does_nothing(pool: Executors) -> None:
+def test_cancelling_what_does_not_run_here_does_nothing(pool: WatchedExecutors) -> None:
     idle(pool, 1)
     assert not pool.cancel("e9")
     assert not pool.cancel("")
 
 
-def test_an_executor_that_is_ended_is_replaced_at_its_place(pool: Executors) -> None:
+def test_an_executor_that_is_ended_is_replaced_at_its_place(pool: WatchedExecutors) -> None:
     (first, second) = idle(pool, 2)
     assert [seen.number for seen in pool.look()] == [1, 2]
     assert pool.end(first)

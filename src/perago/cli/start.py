@@ -29,15 +29,10 @@ def start(
     Ctrl-C or SIGTERM finishes what runs and ends; a second one ends at once. SIGHUP finishes what
     runs and starts again with new code and settings.
     """
-    from perago.brokers.conductor.client import ConductorClient
     from perago.errors import UsageError
     from perago.modules import load_tasks
     from perago.process.killing import KillAt
-    from perago.wiring import settings_here
-    from perago.worker.starting import refuse_unregistered
-    from perago.worker.state import lock_root
-    from perago.worker.supervisor import Ending, Plan
-    from perago.workshop import conductor_settings, store_of, watched
+    from perago.wiring import conductor_of, settings_here
 
     settings = settings_here()
     KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
@@ -45,8 +40,14 @@ def start(
     if mode not in {"process", "thread"}:
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
     tasks = load_tasks(modules)
+    client = conductor_of(settings)  # Says what to install before the rest is imported.
+
+    from perago.worker.starting import refuse_unregistered
+    from perago.worker.state import lock_root
+    from perago.worker.supervisor import Ending, Plan
+    from perago.workshop import store_of, watched
+
     store_of(settings, tasks)
-    client = ConductorClient(conductor_settings(settings))
     refuse_unregistered(client, tasks)
     client.close()
     _reap()

@@ -126,6 +126,18 @@ class Executors(Protocol):
         """End an execution at once and reap its executor; False when it does not run here."""
         ...
 
+    def wake(self) -> None:
+        """Make ``poll`` return; safe from a signal handler or another thread."""
+        ...
+
+    def close(self, grace_seconds: float = 0.0) -> None:
+        """Let running attempts end for a while, then kill; a second time is fine."""
+        ...
+
+
+class WatchedExecutors(Executors, Protocol):
+    """A pool whose owner also looks after the executors themselves."""
+
     def cancel(self, execution_id: str) -> bool:
         """Tell an execution that nobody wants it; False when it does not run here."""
         ...
@@ -136,12 +148,4 @@ class Executors(Protocol):
 
     def look(self) -> list[Seen]:
         """Return every executor there is, by number."""
-        ...
-
-    def wake(self) -> None:
-        """Make ``poll`` return; safe from a signal handler or another thread."""
-        ...
-
-    def close(self, grace_seconds: float = 0.0) -> None:
-        """Let running attempts end for a while, then kill; a second time is fine."""
         ...

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from perago.ports import Clock
-from perago.process.reports import Executors
+from perago.process.reports import WatchedExecutors
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.worker.aftermath import Aftermath, Dead
@@ -25,7 +25,7 @@ class Executions:
 
     def __init__(
         self,
-        pool: Executors,
+        pool: WatchedExecutors,
         keeper: LeaseKeeper,
         aftermath: Aftermath,
         chorus: Chorus,

@@ -25,7 +25,15 @@ from perago.brokers.conductor.pace import Pace
 from perago.definition import TaskDefinition
 from perago.errors import PeragoError
 from perago.ports import Clock
-from perago.process.reports import Died, Executors, Finished, Message, Output, Report, StartFailed
+from perago.process.reports import (
+    Died,
+    Finished,
+    Message,
+    Output,
+    Report,
+    StartFailed,
+    WatchedExecutors,
+)
 from perago.protocol import restart
 from perago.protocol.lease import beat_seconds, drain_seconds
 from perago.protocol.values import Claim
@@ -46,8 +54,12 @@ from perago.worker.watching import Watcher
 POLL_GRACE_SECONDS: Final = 1.0
 """How long a stopping worker waits for the answer to its last poll."""
 LAST_ERRANDS_SECONDS: Final = 15.0
-SHORT_SECONDS: Final = 0.25
-"""While attempts take less than this, claims are fetched ahead."""
+ASSEMBLE_SECONDS: Final = 5.0
+"""How long the first executors wait for the others: starting ones would only slow them down."""
+AHEAD_CLAIMS: Final = 4
+"""How many claims per executor are fetched ahead at the most: a big poll is cheaper per task."""
+SOON_SECONDS: Final = 0.5
+"""Only so many are fetched ahead as are begun within this time."""
 AHEAD_SECONDS: Final = 1.0
 """A claim that was fetched ahead and waits longer than this is given back."""
 _BUSY_SECONDS: Final = 0.5
@@ -78,7 +90,7 @@ class Plan:
 class Outside:
     """The world of a supervisor."""
 
-    pool: Executors
+    pool: WatchedExecutors
     connect: Callable[[], ConductorClient]
     grounds: Grounds
     watchers: Sequence[Watcher]
@@ -109,6 +121,7 @@ class Supervisor:
         self._state = StateFile(plan.settings.workspace_root, _IDLE_SECONDS, _BUSY_SECONDS)
         self._poller: Poller | None = None
         self._worker_ids: dict[str, str] = {}
+        self._complete = False
         self._deaths: tuple[float, ...] = ()
         self._closed_until = 0.0
         self._error: PeragoError | None = None
@@ -289,12 +302,11 @@ class Supervisor:
 
     def _hand_out(self) -> None:
         """Give waiting claims to idle executors; whoever reports will be idle in a moment."""
-        if self._desk.closed:
+        if self._desk.closed or not self._assembled():
             return
         idle = self._pool.idle
-        short = self._executions.usual_seconds < SHORT_SECONDS
-        ahead = 2 * self._plan.size if short else 0
-        claims = self._desk.take(len(idle), self._executions.ending, ahead)
+        each = min(AHEAD_CLAIMS, int(SOON_SECONDS / max(self._executions.usual_seconds, 0.001)))
+        claims = self._desk.take(len(idle), self._executions.ending, each * self._plan.size)
         if self._clock.monotonic() < self._closed_until:
             self._desk.rest()
         for executor_id, claim in zip(idle, claims, strict=False):
@@ -329,6 +341,14 @@ class Supervisor:
         portrait = self._portrait()
         self.not_ready = portrait.not_ready
         self._write_state(portrait.as_json())
+
+    def _assembled(self) -> bool:
+        """Tell whether all executors have been there once, or had their time to come."""
+        if not self._complete:
+            ready = sum(seen.ready for seen in self._pool.look())
+            waited = self._clock.now() - self._started_at
+            self._complete = ready == self._plan.size or waited > ASSEMBLE_SECONDS
+        return self._complete
 
     # --- small things --------------------------------------------------------------------------
 

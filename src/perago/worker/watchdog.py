@@ -8,7 +8,7 @@ from typing import Final
 from perago.errors import RuntimeConfigError
 from perago.ports import Clock
 from perago.process import memory
-from perago.process.reports import Executors, Seen
+from perago.process.reports import Seen, WatchedExecutors
 from perago.protocol.watch import Limits, Sight, Verdict, judge
 from perago.settings import Settings
 
@@ -36,7 +36,7 @@ class Watchdog:
         """Return what was last measured."""
         return self._now.get(executor_id)
 
-    def rounds(self, executors: Executors) -> Iterator[tuple[Seen, Verdict, str]]:
+    def rounds(self, executors: WatchedExecutors) -> Iterator[tuple[Seen, Verdict, str]]:
         """Look at all of them; yield those about which something is to be done, and why."""
         found = executors.look()
         self._forget({seen.executor_id for seen in found})
@@ -46,7 +46,7 @@ class Watchdog:
             if verdict is not Verdict.KEEP:
                 yield seen, verdict, self._why(seen, verdict)
 
-    def worn_out(self, executors: Executors, executor_id: str) -> bool:
+    def worn_out(self, executors: WatchedExecutors, executor_id: str) -> bool:
         """Tell whether an executor that has just become idle shall be replaced."""
         for seen in executors.look():
             if seen.executor_id == executor_id:
