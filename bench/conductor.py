@@ -68,7 +68,7 @@ class Floor:
         branch = f"b{uuid.uuid4().hex[:12]}"
         self.store.open_staging(Staging(self.repository, branch), self.ref)
         where = {"repository": self.repository, "branch": branch, "ref": self.ref}
-        return {"workspace": {**where, "ref_type": "commit"}, "params": {"number": number}}
+        return {"workspace": {**where, "refType": "commit"}, "params": {"number": number}}
 
     def _queue(self, name: str, inputs: Sequence[Mapping[str, Any]]) -> list[str]:
         with ThreadPoolExecutor(4) as pool:

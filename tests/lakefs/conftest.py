@@ -49,7 +49,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     def timeout(seconds: float) -> urllib3.Timeout:
         return urllib3.Timeout(connect=1, read=min(seconds, TRY_SECONDS))
 
-    monkeypatch.setattr(client, "_timeout", timeout)
+    monkeypatch.setattr(client, "patience", timeout)
     monkeypatch.setattr(client, "_PAUSES", (0.01, 0.02, 0.03))
     monkeypatch.setattr(roads, "_PAUSES", (0.01, 0.02, 0.03))
     monkeypatch.setattr(gateway, "SECONDS", 2)
