@@ -1,26 +1,21 @@
-"""``make run``: the pipeline on the embedded store, told step by step."""
+"""``python -m examples.orders``: a pipeline without Spark, told step by step."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from rich.console import Console
-
 from examples.orders.data import day_of
+from examples.showing import console, perago, what_next
 from perago.errors import PeragoError
 from perago.wiring import home_here
 
 HERE = Path("examples/orders")
 REPOSITORY = "orders"
 WIDTH = 40
-console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
@@ -36,16 +31,16 @@ def main() -> int:
     command += ["-i", f"batch={batch}", "-i", f"rows={arguments.rows}"]
     if arguments.broken:
         command += ["-i", "broken=true"]
-    code = _perago(*command, PERAGO_KILL_AT="daily_revenue:0:after publish")
+    code = perago(*command, PERAGO_KILL_AT="daily_revenue:0:after publish")
     if code and arguments.broken:
         console.print("\nThe raw day has landed; nothing that was made of it became visible:")
-        return _perago("log", REPOSITORY, "-n", "6")
+        return perago("log", REPOSITORY, "-n", "6")
     if code:
         return code
     console.print()
-    _perago("log", REPOSITORY, "-n", "8")
+    perago("log", REPOSITORY, "-n", "8")
     _plot()
-    _what_next()
+    what_next(_NEXT)
     return 0
 
 
@@ -57,13 +52,6 @@ def _arguments() -> argparse.Namespace:
         "--broken", action="store_true", help="load an unusable day and see it refused"
     )
     return parser.parse_args()
-
-
-def _perago(*arguments: str, **environment: str) -> int:
-    """Run a command the way a person would, and show it."""
-    console.print(f"[bold green]$[/bold green] [bold]{shlex.join(('perago', *arguments))}[/bold]")
-    command = [sys.executable, "-m", "perago", *arguments]
-    return subprocess.run(command, env=os.environ | environment, check=False).returncode  # noqa: S603
 
 
 def _next_batch() -> int:
@@ -97,17 +85,11 @@ def _plot() -> None:
         console.print(f"  {day}  [cyan]{bar}[/cyan] {total:,.2f}")
 
 
-def _what_next() -> None:
-    console.print("\n[bold]what to try next[/bold]")
-    for command, why in _NEXT:
-        console.print(f"  [bold]{command:<44}[/bold] [dim]{why}[/dim]")
-
-
 _NEXT: Sequence[tuple[str, str]] = (
-    ("make run", "the next day; only what changes is published"),
-    ("make run ARGS=--broken", "a day that a guardrail refuses"),
+    (".venv/bin/python -m examples.orders", "the next day; only what changes is published"),
+    (".venv/bin/python -m examples.orders --broken", "a day that a guardrail refuses"),
     (".venv/bin/perago inspect COMMIT", "phases, guards and changes of one publication"),
-    (".venv/bin/perago checkout /tmp/orders", "the published files as a directory"),
+    (".venv/bin/perago checkout /tmp/orders -r orders", "the published files as a directory"),
     (".venv/bin/perago init /tmp/words", "a small project of your own"),
 )
 

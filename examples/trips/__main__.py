@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,8 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from rich.console import Console
-
+from examples.showing import console, perago, what_next
 from perago.errors import PeragoError
 from perago.spark import java
 from perago.wiring import Home, home_here
@@ -24,7 +20,6 @@ HERE = Path("examples/trips")
 REPOSITORY = "trips"
 WIDTH = 40
 SHADES = " ░▒▓█"
-console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
@@ -56,10 +51,10 @@ def main() -> int:
         if not _pipeline(batch + 1, arguments.rows, "-i", "in_cents=true"):
             sys.exit("error: the bad day was published")
         console.print("\nThe raw day has landed; nothing that was made of it became visible:\n")
-    _perago("log", REPOSITORY, "-n", "8")
+    perago("log", REPOSITORY, "-n", "8")
     _show()
     console.print(f"\n[dim]{time.monotonic() - began:.0f} s in all[/dim]")
-    _what_next()
+    what_next(_NEXT)
     return 0
 
 
@@ -74,14 +69,7 @@ def _arguments() -> argparse.Namespace:
 def _pipeline(batch: int, rows: int, *more: str, **environment: str) -> int:
     inputs = ["-i", f"batch={batch}", "-i", f"rows={rows}", *more]
     workflow = [f"{HERE}/workflow.json", "examples.trips.tasks", "--repo", REPOSITORY]
-    return _perago("run", *workflow, *inputs, **environment)
-
-
-def _perago(*arguments: str, **environment: str) -> int:
-    """Run a command the way a person would, and show it."""
-    console.print(f"[bold green]$[/bold green] [bold]{shlex.join(('perago', *arguments))}[/bold]")
-    command = [sys.executable, "-m", "perago", *arguments]
-    return subprocess.run(command, env=os.environ | environment, check=False).returncode  # noqa: S603
+    return perago("run", *workflow, *inputs, **environment)
 
 
 def _next_batch() -> int:
@@ -137,12 +125,6 @@ def _bring(home: Home, target: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         with home.store.open_object(REPOSITORY, "main", info.key) as content:
             place.write_bytes(content.read())
-
-
-def _what_next() -> None:
-    console.print("\n[bold]what to try next[/bold]")
-    for command, why in _NEXT:
-        console.print(f"  [bold]{command:<44}[/bold] [dim]{why}[/dim]")
 
 
 _NEXT: Sequence[tuple[str, str]] = (

@@ -18,6 +18,8 @@ import pyarrow.dataset as ds
 
 from perago.data.files import Files, find
 from perago.protocol.data import (
+    SAMPLES,
+    SHOWN,
     WRITTEN,
     Bound,
     Found,
@@ -34,8 +36,6 @@ from perago.protocol.data import (
     refuse,
 )
 
-_SAMPLES = 3
-_SHOWN = 5
 _SIMPLE = {
     pa.int8(): "tinyint",
     pa.int16(): "smallint",
@@ -164,9 +164,9 @@ def _scan(
                 continue
             had = found[item]
             samples = had.samples
-            if len(samples) < _SAMPLES:
+            if len(samples) < SAMPLES:
                 samples += tuple(_rows_of(batch.filter(bad), item, columns))
-            found[item] = Found(had.count + count, samples=samples[:_SAMPLES])
+            found[item] = Found(had.count + count, samples=samples[:SAMPLES])
     return rows
 
 
@@ -237,7 +237,7 @@ def _repeated(data: ds.Dataset, item: Repeated) -> Found:
     counts = keys.group_by(list(item.columns), use_threads=False).aggregate([([], "count_all")])
     repeated = counts.filter(pc.greater(counts["count_all"], 1))
     surplus = pc.sum(pc.subtract(repeated["count_all"], 1)).as_py() or 0
-    shown = repeated.slice(0, _SAMPLES).rename_columns([*item.columns, "times"])
+    shown = repeated.slice(0, SAMPLES).rename_columns([*item.columns, "times"])
     return Found(surplus, samples=tuple(map(_shown, shown.to_pylist())))
 
 
@@ -253,7 +253,7 @@ def _orphans(data: ds.Dataset, item: Orphans, workspace: Path) -> Found:
     theirs = _texts(_keys(other, item.other_columns).rename_columns(names))
     theirs = theirs.group_by(names, use_threads=False).aggregate([])
     lost = ours.join(theirs, names, join_type="left anti", use_threads=False)
-    shown = lost.group_by(names, use_threads=False).aggregate([]).slice(0, _SAMPLES)
+    shown = lost.group_by(names, use_threads=False).aggregate([]).slice(0, SAMPLES)
     samples = tuple(map(_shown, shown.rename_columns(list(item.columns)).to_pylist()))
     return Found(lost.num_rows, samples=samples)
 
@@ -283,8 +283,8 @@ def _mean(data: ds.Dataset, item: Mean) -> Found:
 
 def _rows_of(bad: pa.RecordBatch, item: Measure, columns: Mapping[str, str]) -> Iterator[str]:
     first = [item.column] if isinstance(item, Nulls | Outside | Unwritten) else []
-    shown = list(dict.fromkeys([*first, *columns]))[:_SHOWN]
-    yield from map(_shown, bad.select(shown).slice(0, _SAMPLES).to_pylist())
+    shown = list(dict.fromkeys([*first, *columns]))[:SHOWN]
+    yield from map(_shown, bad.select(shown).slice(0, SAMPLES).to_pylist())
 
 
 def _shown(row: Mapping[str, object]) -> str:

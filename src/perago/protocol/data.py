@@ -21,6 +21,10 @@ _KINDS: Mapping[str, Kind] = {
     "timestamp_ntz": "moment",
     "boolean": "truth",
 }
+SAMPLES = 3
+"""How many offending rows a violation shows."""
+SHOWN = 5
+"""How many columns of such a row."""
 # How a value is written in text: a CSV file, or the name of a partition. Bounded, so that every
 # engine reads every number it accepts.
 WRITTEN: Mapping[Kind, str] = {

@@ -15,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from perago.data.files import Files, find
 from perago.protocol.data import (
+    SAMPLES,
+    SHOWN,
     WRITTEN,
     Bound,
     Found,
@@ -32,8 +34,6 @@ from perago.protocol.data import (
 )
 from perago.spark.errors import sentence
 
-_SAMPLES = 3
-_SHOWN = 5
 _WIDEST = 40
 # In a session of their own, guards read the same whatever the author has set.
 _READING = {
@@ -197,7 +197,7 @@ def _orphans(df: DataFrame, item: Orphans, workspace: Path) -> Found:
     lost = ours.join(theirs, keys, "left_anti").groupBy(*keys).count()
     row = lost.agg(
         F.sum("count").alias("n"),
-        F.slice(F.collect_list(F.struct(*keys)), 1, _SAMPLES).alias("s"),
+        F.slice(F.collect_list(F.struct(*keys)), 1, SAMPLES).alias("s"),
     ).collect()[0]
     pairs = (zip(item.columns, found, strict=True) for found in row["s"] or ())
     samples = tuple(", ".join(f"{name}={value}" for name, value in pair) for pair in pairs)
@@ -216,10 +216,10 @@ def _samples(
             shown = [*item.columns, "times"]
         else:
             first = [item.column] if isinstance(item, Nulls | Outside | Unwritten) else []
-            shown = list(dict.fromkeys([*first, *columns]))[:_SHOWN]
+            shown = list(dict.fromkeys([*first, *columns]))[:SHOWN]
             rows = df.where(_bad(item, columns))
         told = F.concat_ws(", ", *(_told(name) for name in shown))
-        parts.append(rows.limit(_SAMPLES).select(F.lit(number).alias("n"), told.alias("told")))
+        parts.append(rows.limit(SAMPLES).select(F.lit(number).alias("n"), told.alias("told")))
     found: dict[Measure, tuple[str, ...]] = {}
     if parts:
         for row in reduce(lambda left, right: left.unionAll(right), parts).collect():
