@@ -75,6 +75,7 @@ from perago.protocol.values import (
     WorkspaceInput,
 )
 from perago.publishing import POLL_SECONDS, RESTART, Publisher, Target
+from perago.reporting import report
 from perago.track import Track
 from perago.workspace.scan import Baseline, baseline, scan
 
@@ -122,16 +123,17 @@ class Change:
 
 def run_attempt(claim: Claim, task: TaskDefinition, shells: Shells) -> Outcome:
     """Run one attempt and report it; never raises for anything the attempt did."""
+    outcome = transact(claim, task, shells)
+    track = Track(shells.journal, shells.clock)
+    report(claim.attempt, outcome, shells.broker, track, shells.cancelled)
+    return outcome
+
+
+def transact(claim: Claim, task: TaskDefinition, shells: Shells) -> Outcome:
+    """Do steps 1 to 14 and leave the report to whoever keeps the lease."""
     seconds = task.controls.timeout.attempt_seconds
     track = Track(shells.journal, shells.clock, shells.cancelled, seconds)
-    outcome = Execution(claim, task, shells, track).run()
-    with track.phase(Phase.REPORT):
-        # The result of an attempt that is known to be lost is not sent: a rerun has its task id.
-        accepted = not shells.cancelled() and shells.broker.report(claim.attempt, outcome)
-    if not accepted:
-        # R2: the engine drops the result of a task that is no longer current, and says 200.
-        track.event("lost completion", status=outcome.status, output=outcome.output)
-    return outcome
+    return Execution(claim, task, shells, track).run()
 
 
 class Execution:

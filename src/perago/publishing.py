@@ -14,7 +14,7 @@ from perago.errors import (
 from perago.ports import Clock, Publication, Published, Store
 from perago.protocol.publication import Decision, Keep, Refuse, Write, refuse_visible
 from perago.protocol.recovery import Landed, Lost, settle
-from perago.protocol.values import FenceKind, WorkspaceInput
+from perago.protocol.values import Commit, FenceKind, WorkspaceInput
 from perago.track import Track
 
 POLL_SECONDS = 0.5
@@ -55,11 +55,6 @@ class Publisher:
         if isinstance(decision, Keep):
             return Published(decision.head, target.fence)
         repository, branch = target.workspace.repository, target.workspace.branch
-        if self.store.dirty(repository, branch):  # P4: a hard reset would not refuse it.
-            raise PublishFenceError(
-                f"branch {branch!r} of {repository!r} has uncommitted changes",
-                remedy="commit or reset them, then run the task again",
-            )
         publication = Publication(
             repository=repository,
             branch=branch,
@@ -110,8 +105,14 @@ class Publisher:
         head = self.store.head(repository, target.workspace.branch)
         problem = refuse_visible(decision, published.ref, head)
         source = getattr(decision, "source", None)
-        if not problem and source not in {None, head.id}:
+        if not problem and source is not None and not self._same(repository, source, head):
             other = self.store.diff(repository, source, head.id, target.root)
             problem = f"published content differs from what was staged: {other}" if other else None
         if problem:
             raise PublishFenceError(f"publication cannot be verified: {problem}", remedy=RESTART)
+
+    def _same(self, repository: str, source: str, head: Commit) -> bool:
+        """Tell without a comparison whether a head holds what was staged, where that is known."""
+        if source == head.id:
+            return True
+        return bool(head.tree) and self.store.commit(repository, source).tree == head.tree

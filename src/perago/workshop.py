@@ -15,12 +15,12 @@ from perago.clock import SystemClock
 from perago.computing import Computing
 from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError
-from perago.lifecycle import Shells, run_attempt
+from perago.lifecycle import Shells, transact
 from perago.modules import load_tasks
 from perago.observe import tracing
 from perago.observe.events import AttemptJournal, EventLog
 from perago.observe.watchers import open_watchers
-from perago.ports import Broker, Store
+from perago.ports import Broker, Journal, Store
 from perago.process.forks import ForkWatch
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
@@ -32,6 +32,7 @@ from perago.settings import Settings
 from perago.wiring import conductor_of, home_of, lakefs_of
 from perago.worker.aftermath import Grounds
 from perago.worker.polling import CALL_SECONDS
+from perago.worker.reporter import Channels, Say
 from perago.worker.serving import Endpoint
 from perago.worker.supervisor import Outside, Plan, Supervisor
 from perago.worker.watching import Watcher
@@ -76,7 +77,7 @@ class _Tools:
         def work(claim: Claim) -> Outcome:
             token = line.token
             recorded = AttemptJournal(self.events, claim, clock, line)
-            with traces.attempt(recorded, claim) as traced:
+            with traces.attempt(recorded, claim, line) as traced:
                 journal = traced if kill_at is None else kill_at.journal(traced, claim)
                 shells = Shells(
                     store=self.store,
@@ -90,7 +91,9 @@ class _Tools:
                     around_body=self.around_body,
                     engines=Computing(settings.spark),
                 )
-                return run_attempt(claim, self.tasks[claim.attempt.task_def_name], shells)
+                outcome = transact(claim, self.tasks[claim.attempt.task_def_name], shells)
+            recorded.flush()
+            return outcome
 
         return work
 
@@ -173,7 +176,25 @@ def make_supervisor(
         alone=plan.mode == "process",
     )
     pool = worker_pool(settings, modules, plan.size, plan.mode)
-    return Supervisor(plan, Outside(pool, connect, grounds, watchers, clock))
+    channels = Channels(broker, _report_journals(settings))
+    return Supervisor(plan, Outside(pool, connect, grounds, channels, watchers, clock))
+
+
+def _report_journals(
+    settings: Settings,
+) -> Callable[[Claim, Say], AbstractContextManager[Journal]]:
+    """Journals that go on where those of the executors end: same log, same trace."""
+    events, clock = home_of(settings).events, SystemClock()
+    kill_at = KillAt.from_environment(os.environ)
+    traces = tracing.start(settings)
+
+    @contextmanager
+    def journal(claim: Claim, say: Say) -> Iterator[Journal]:
+        recorded = AttemptJournal(events, claim, clock, say)
+        with traces.report(recorded, claim) as traced:
+            yield traced if kill_at is None else kill_at.journal(traced, claim)
+
+    return journal
 
 
 @contextmanager

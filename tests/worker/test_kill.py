@@ -23,7 +23,6 @@ DEADLY = [
     "after publish",
     "after staging cleanup",
     "after directory cleanup",
-    "before report",
 ]
 assert set(DEADLY) <= set(POINTS)
 
@@ -48,13 +47,34 @@ def test_an_executor_killed_at_a_point_is_reported_and_the_retry_completes(
     assert stage.staging(workspace) == []
 
 
-def test_an_executor_killed_after_its_report_changes_nothing(stage: Stage) -> None:
+def test_r3_a_worker_killed_before_it_reports_is_followed_by_a_retry(stage: Stage) -> None:
+    """The supervisor reports, so it is the one that dies; what it published is replaced."""
+    settings = {"DEEDS_RESPONSE": "3"}
+    stage.register(**settings)
+    workspace = stage.workspace()
+    workflow = stage.run("write", workspace=workspace)
+    first = stage.start("-j", "1", ready=False, PERAGO_KILL_AT="write:0:before report", **settings)
+    eventually(lambda: first.process.poll() is not None, "the death of the worker")
+    abandoned = stage.head(workspace)
+    assert abandoned != workspace["ref"]
+    second = stage.start("-j", "1", **settings)
+    ended = stage.completed(workflow)
+    assert stage.tasks(workflow) == [("TIMED_OUT", 0), ("COMPLETED", 1)]
+    published = ended["tasks"][1]["outputData"]["workspace"]["ref"]
+    assert stage.history(workspace) == [published]
+    assert published != abandoned
+    assert second.stop() == 0
+    assert stage.rooms() == []
+    assert stage.staging(workspace) == []
+
+
+def test_a_worker_killed_after_its_report_changes_nothing(stage: Stage) -> None:
     stage.register()
     workflow = stage.run()
-    worker = stage.start("-j", "1", PERAGO_KILL_AT="free:0:after report")
+    worker = stage.start("-j", "1", ready=False, PERAGO_KILL_AT="free:0:after report")
     stage.completed(workflow)
     assert stage.tasks(workflow) == [("COMPLETED", 0)]
-    assert worker.stop() == 0
+    eventually(lambda: worker.process.poll() is not None, "the death of the worker")
 
 
 @pytest.mark.parametrize("mode", ["process", "thread"])

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from perago.errors import UsageError
@@ -49,6 +50,20 @@ _COLUMNS = (
     " task_def_name, name, facts"
 )
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"  # noqa: S608 - our words
+CONDITIONS = frozenset(
+    f"{column} {sign} ?"
+    for column, signs in {
+        "execution_id": "=",
+        "workflow_instance_id": "=",
+        "task_id": "=",
+        "retry_count": "=",
+        "reference_task_name": "=",
+        "task_def_name": "=",
+        "at": "< <= > >=",
+    }.items()
+    for sign in signs.split()
+)
+"""What :meth:`EventLog.by_execution` may be asked of a claim."""
 _SAMPLE = 200
 _DURABLE = frozenset(
     {
@@ -112,6 +127,35 @@ class EventLog:
         """Return what every attempt decided about its branch, in order (K4)."""
         return list(self._select("name = 'decision'"))
 
+    def last(self) -> int:
+        """Return the number of the newest row; 0 when there is none."""
+        if not self._path.exists():
+            return 0
+        found = self._connection().execute("SELECT MAX(id) FROM events").fetchone()
+        return int(found[0] or 0)
+
+    def count_claims(self) -> int:
+        """Count the executions."""
+        if not self._path.exists():
+            return 0
+        query = "SELECT COUNT(*) FROM events WHERE name = 'claimed'"
+        return int(self._connection().execute(query).fetchone()[0])
+
+    def by_execution(
+        self, after: int, until: int, wanted: Mapping[str, str | int | float] | None = None
+    ) -> Iterator[list[Event]]:
+        """Yield the events of each execution that was claimed in rows after one up to another.
+
+        ``wanted`` holds conditions of :data:`CONDITIONS` on the claim. One execution at a time is
+        in memory.
+        """
+        wanted = wanted or {}
+        claimed = " AND ".join(("name = 'claimed'", "id > ?", "id <= ?", *wanted))
+        where = f"execution_id IN (SELECT execution_id FROM events WHERE {claimed})"  # noqa: S608 - our words
+        rows = self._select(where, after, until, *wanted.values(), order="execution_id, id")
+        for _, events in groupby(rows, lambda event: event.execution_id):
+            yield list(events)
+
     def executions(self, prefix: str) -> list[str]:
         """Find execution ids by execution id, task id or workflow id, whole or begun."""
         if not self._path.exists():
@@ -135,11 +179,11 @@ class EventLog:
             connection.close()
             self._local.connection = None
 
-    def _select(self, where: str, *values: str) -> Iterator[Event]:
+    def _select(self, where: str, *values: str | float, order: str = "id") -> Iterator[Event]:
         if not self._path.exists():
             return
         rows: Iterable[_Row]
-        query = f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY id"  # noqa: S608 - our words
+        query = f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY {order}"  # noqa: S608 - our words
         rows = self._connection().execute(query, values)
         for at, execution, workflow, task_id, retry, reference, definition, name, facts in rows:
             attempt = Attempt(workflow, task_id, retry, reference, definition)
@@ -216,6 +260,12 @@ class AttemptJournal:
                 self._log.append(self._gathered)
                 self._gathered = []
         self._watch({"event": name, "execution_id": self._claim.execution_id, **facts})
+
+    def flush(self) -> None:
+        """Write what was gathered: another process goes on with this attempt."""
+        with self._gathering:
+            self._log.append(self._gathered)
+            self._gathered = []
 
     def _overdue(self) -> bool:
         waited = self._gathered[-1][0] - self._gathered[0][0]

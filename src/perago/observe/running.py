@@ -1,6 +1,6 @@
-"""Attempts as a supervisor hears of them: which phase each worker is in, and how each one ended.
+"""Attempts as a supervisor hears of them: which phase each is in, and how each one ended.
 
-One worker id runs one attempt at a time, so what is kept here is bounded by the number of workers.
+One worker id runs one attempt at a time; those before it may still be on their way to the engine.
 """
 
 from __future__ import annotations
@@ -58,25 +58,28 @@ class Attempts:
     """The attempts of one supervisor; feed it every event, it says when one has ended."""
 
     def __init__(self) -> None:
-        self._by_worker: dict[str, Running] = {}
+        self._running: dict[str, Running] = {}
 
     @property
     def running(self) -> list[Running]:
         """Return those under way; may be asked from any thread."""
-        return list(self._by_worker.values())
+        return list(self._running.values())
 
     def event(
         self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object], now: float
     ) -> list[Ended]:
         """Take one event of an attempt's journal."""
         ended = []
-        run = self._by_worker.get(worker_id)
-        if run is None or run.claim.execution_id != claim.execution_id:
+        run = self._running.get(claim.execution_id)
+        if run is None:
             if name != "claimed":
                 return []  # The tail of one that was ended already.
-            if run is not None:
-                ended.append(self._end(run, now, DIED, "nothing more was heard of it"))
-            run = self._by_worker[worker_id] = Running(claim, worker_id, now)
+            ended = [
+                self._end(other, now, DIED, "nothing more was heard of it")
+                for other in self.running
+                if other.worker_id == worker_id and not other.status
+            ]
+            run = self._running[claim.execution_id] = Running(claim, worker_id, now)
         _follow(run, name, facts)
         if name == f"after {Phase.REPORT}":
             ended.append(self._end(run, now, run.status, run.reason))
@@ -86,15 +89,16 @@ class Attempts:
         """Take one event of the worker; some end an attempt."""
         if name not in _ENDS_THE_ATTEMPT:
             return []
-        ids = {str(facts.get("execution_id") or ""), str(facts.get("worker_id") or "")} - {""}
+        execution_id, worker_id = facts.get("execution_id"), facts.get("worker_id")
         return [
             self._end(run, now, DIED, str(facts.get("how") or facts.get("why") or name))
             for run in self.running
-            if ids & {run.claim.execution_id, run.worker_id}
+            if run.claim.execution_id == execution_id
+            or (run.worker_id == worker_id and not run.status)
         ]
 
     def _end(self, run: Running, now: float, status: str, reason: str) -> Ended:
-        self._by_worker.pop(run.worker_id, None)
+        self._running.pop(run.claim.execution_id, None)
         if status == DIED:
             run.failed_in = run.phase
         run.status, run.reason = status, reason

@@ -14,7 +14,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from perago.observe.logs import identity
 from perago.observe.secrets import Secrets
 from perago.ports import Journal
-from perago.protocol.values import Claim
+from perago.protocol.values import Claim, Phase
 from perago.protocol.values import Status as TaskStatus
 
 _SCOPE: Final = "perago"
@@ -42,7 +42,7 @@ class AttemptSpans:
             kind=SpanKind.CONSUMER,
             attributes={
                 f"perago.{name}": value
-                for name, value in self._attributes(identity(claim, "")).items()
+                for name, value in _attributes(identity(claim, ""), secrets).items()
                 if value != ""
             },
         )
@@ -67,12 +67,18 @@ class AttemptSpans:
             text = self._secrets.hide(str(facts.get("text", "")))
             (self._phase or self._root).add_event("exception", {"exception.stacktrace": text})
         elif name not in _SILENT:
-            (self._phase or self._root).add_event(name, self._attributes(facts))
+            (self._phase or self._root).add_event(name, _attributes(facts, self._secrets))
         self._inner.event(name, **facts)
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Pass on."""
         self._inner.progress(phase, done, total)
+
+    def place(self) -> dict[str, str]:
+        """Say where the attempt's own span is, for spans made elsewhere."""
+        carrier: dict[str, str] = {}
+        TraceContextTextMapPropagator().inject(carrier, set_span_in_context(self._root))
+        return carrier
 
     def end(self) -> None:
         """End what is still open, whatever became of the attempt."""
@@ -102,14 +108,44 @@ class AttemptSpans:
             self._root.set_status(Status(StatusCode.ERROR, self._secrets.hide(reason)))
             self._end_phase(reason)
 
-    def _attributes(self, facts: Mapping[str, object]) -> dict[str, Attribute]:
-        """Flatten facts: of a list its length, of a mapping nothing but plain values."""
-        found: dict[str, Attribute] = {}
-        for name, value in facts.items():
-            if isinstance(value, bool | int | float):
-                found[name] = value
-            elif isinstance(value, list | tuple):
-                found[name] = len(value)
-            elif isinstance(value, str):
-                found[name] = self._secrets.hide(value)
-        return found
+
+class ReportSpan:
+    """A journal that keeps one span below the attempt's: that of its report."""
+
+    def __init__(
+        self, provider: TracerProvider, secrets: Secrets, inner: Journal, claim: Claim
+    ) -> None:
+        self._inner = inner
+        self._secrets = secrets
+        above = TraceContextTextMapPropagator().extract(dict(claim.trace), contexts.Context())
+        phase = str(Phase.REPORT)
+        self._span = provider.get_tracer(_SCOPE).start_span(
+            phase, context=above, attributes={"perago.phase": phase}
+        )
+
+    def event(self, name: str, /, **facts: object) -> None:
+        """Record; what is no beginning and no end is an event of the span."""
+        self._inner.event(name, **facts)
+        if not name.startswith(("before ", "after ")):
+            self._span.add_event(name, _attributes(facts, self._secrets))
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Pass on."""
+        self._inner.progress(phase, done, total)
+
+    def end(self) -> None:
+        """End it."""
+        self._span.end()
+
+
+def _attributes(facts: Mapping[str, object], secrets: Secrets) -> dict[str, Attribute]:
+    """Flatten facts: of a list its length, of a mapping nothing but plain values."""
+    found: dict[str, Attribute] = {}
+    for name, value in facts.items():
+        if isinstance(value, bool | int | float):
+            found[name] = value
+        elif isinstance(value, list | tuple):
+            found[name] = len(value)
+        elif isinstance(value, str):
+            found[name] = secrets.hide(value)
+    return found

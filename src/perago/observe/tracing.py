@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ _FLUSH_MILLIS: Final = 500.0
 """Executors are ended with SIGKILL: what waits longer than this may never be sent."""
 _starting = threading.Lock()
 _started: dict[int, Tracing] = {}
+Tell = Callable[[dict[str, object]], None]
 
 
 class Tracing:
@@ -36,18 +37,35 @@ class Tracing:
         self._secrets = secrets
 
     @contextmanager
-    def attempt(self, journal: Journal, claim: Claim) -> Iterator[Journal]:
-        """Give the journal to run this attempt with."""
+    def attempt(
+        self, journal: Journal, claim: Claim, tell: Tell = lambda _: None
+    ) -> Iterator[Journal]:
+        """Give the journal to run this attempt with; ``tell`` hears where its own span is."""
         if self._provider is None:
             yield journal
             return
         from perago.observe.spans import AttemptSpans  # noqa: PLC0415 - needs the extra
 
         spans = AttemptSpans(self._provider, self._secrets, journal, claim)
+        tell({"event": "traced", **spans.place()})
         try:
             yield spans
         finally:
             spans.end()
+
+    @contextmanager
+    def report(self, journal: Journal, claim: Claim) -> Iterator[Journal]:
+        """Give the journal to report this attempt with; ``claim.trace`` is its own span."""
+        if self._provider is None:
+            yield journal
+            return
+        from perago.observe.spans import ReportSpan  # noqa: PLC0415 - needs the extra
+
+        span = ReportSpan(self._provider, self._secrets, journal, claim)
+        try:
+            yield span
+        finally:
+            span.end()
 
     def flush(self, timeout_seconds: float) -> None:
         """Send what waits."""

@@ -23,7 +23,7 @@ SIGN_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.05
 _TOGETHER_SECONDS: Final = 0.02
 """Messages that follow each other faster than this travel together."""
-_AT_ONCE: Final = frozenset({"before body", "before report"})
+_AT_ONCE: Final = frozenset({"before body", "decided"})
 """Events that travel at once: the author's code comes next, or the next claim may be fetched."""
 
 

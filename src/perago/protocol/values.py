@@ -160,6 +160,8 @@ class Commit:
     message: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     created_at: float = 0.0
+    tree: str = ""
+    """Two commits with the same tree hold the same objects; empty when the store names none."""
 
     @property
     def parent(self) -> str | None:

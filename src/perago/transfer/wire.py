@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import urllib3
 
@@ -13,6 +14,17 @@ from perago.errors import NotFoundError
 
 CONNECT_SECONDS = 5.0
 _READ_BYTES = 1 << 16
+
+
+def connections(
+    address: str, count: int, headers: Mapping[str, str]
+) -> tuple[urllib3.HTTPConnectionPool, str]:
+    """Open a pool of connections to one server; returns it with the path of the address.
+
+    A pool for many servers would take every address apart again at every request.
+    """
+    pool = urllib3.connection_from_url(address, maxsize=count, retries=False, headers=headers)
+    return pool, (urlsplit(address).path or "").rstrip("/")
 
 
 def patience(seconds: float) -> urllib3.Timeout:

@@ -19,7 +19,7 @@ class Chorus:
 
     def __init__(self, watchers: Sequence[Watcher], clock: Clock) -> None:
         self._watchers = watchers
-        self._clock = clock
+        self.clock = clock
         self.problems: deque[dict[str, Any]] = deque(maxlen=_LAST_PROBLEMS)
 
     def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
@@ -35,7 +35,7 @@ class Chorus:
             why = facts.get("why") or facts.get("how") or ""
             who = facts.get("worker_id") or facts.get("task_id") or facts.get("task") or ""
             what = " ".join(str(part) for part in (name, who) if part)
-            self.problems.append({"at": self._clock.now(), "what": what, "why": str(why)})
+            self.problems.append({"at": self.clock.now(), "what": what, "why": str(why)})
         for watcher in self._watchers:
             watcher.worker(name, facts)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from perago.ports import Clock
 from perago.process.reports import WatchedExecutors
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.worker.aftermath import Aftermath, Dead
 from perago.worker.chorus import Chorus
 from perago.worker.leasing import LeaseKeeper
-from perago.worker.runs import Run, Tally
+from perago.worker.reporter import Reporter
+from perago.worker.runs import TRACED, Run, Tally
 
 CANCEL_SECONDS: Final = 5.0
 """How long a lost attempt may take to give up by itself."""
@@ -27,18 +27,19 @@ class Executions:
         self,
         pool: WatchedExecutors,
         keeper: LeaseKeeper,
+        reporter: Reporter,
         aftermath: Aftermath,
         chorus: Chorus,
-        clock: Clock,
     ) -> None:
         self.tally = Tally()
         self.usual_seconds = NEVER_SEEN
         """How long an attempt takes these days."""
         self._pool = pool
         self._keeper = keeper
+        self._reporter = reporter
         self._aftermath = aftermath
         self._chorus = chorus
-        self._clock = clock
+        self._clock = chorus.clock
         self._runs: dict[str, Run] = {}
 
     def __len__(self) -> int:
@@ -52,9 +53,19 @@ class Executions:
         return self._runs.get(execution_id)
 
     @property
+    def working(self) -> list[Run]:
+        """Return those that have an executor."""
+        return [run for run in self._runs.values() if not run.reporting]
+
+    @property
     def ending(self) -> int:
         """Count those whose executor is free in a moment."""
-        return sum(run.reporting and not run.lost for run in self._runs.values())
+        return sum(run.decided and not run.reporting for run in self._runs.values())
+
+    @property
+    def reporting(self) -> int:
+        """Count those of which only the report is left."""
+        return sum(run.reporting for run in self._runs.values())
 
     # --- the usual life ------------------------------------------------------------------------
 
@@ -71,25 +82,33 @@ class Executions:
             return
         name = str(body.get("event", ""))
         facts = {key: value for key, value in body.items() if key not in {"event", "execution_id"}}
+        if name == TRACED:
+            run.trace = {key: str(value) for key, value in facts.items()}
+            return
         run.heard(name)
         self._chorus.event(run.claim, run.worker_id, name, facts)
 
     def finished(self, execution_id: str, outcome: Outcome) -> None:
-        """Take note of an execution that came to its own end."""
+        """Have the outcome of an execution reported; its executor is free for the next one."""
         run = self._runs.get(execution_id)
         if run is None:
             return
-        if not run.reported and not run.lost:
-            # It broke out of its own error handling before it could report.
-            self._bury(run, outcome.reason or "executor: the attempt was not reported")
+        if not run.decided and not run.lost:
+            # It broke out of its own error handling, and may not have cleaned up.
+            self._bury(run, outcome.reason or "executor: the attempt came to no decision")
             return
-        del self._runs[execution_id]
-        self._keeper.let_go(execution_id)
         took = self._clock.now() - run.since
         if self.usual_seconds == NEVER_SEEN:
             self.usual_seconds = took
         self.usual_seconds += _NEWEST_SHARE * (took - self.usual_seconds)
-        if not run.lost:
+        run.reporting = True
+        self._reporter.report(run, outcome)
+
+    def reported(self, execution_id: str, outcome: Outcome) -> None:
+        """Take note of an execution of which nothing is left to do."""
+        run = self._runs.pop(execution_id, None)
+        self._keeper.let_go(execution_id)
+        if run is not None and not run.lost:
             self.tally.completed += outcome.completed
             self.tally.failed += not outcome.completed
 
@@ -115,7 +134,7 @@ class Executions:
     def end_overdue(self) -> None:
         """End lost attempts that did not give up."""
         now = self._clock.monotonic()
-        for run in self:
+        for run in self.working:
             if run.kill_at is not None and now >= run.kill_at:
                 self.kill(run, "the attempt was lost and did not give up")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ class Portrait:
 
     draining: bool
     executors: Sequence[Seen]
+    worker_id: Callable[[int], str]
+    bytes_of: Callable[[str], int | None]
     executions: Executions
     poller: Poller | None
     now: float
@@ -50,6 +52,7 @@ class Portrait:
             "ready": not self.not_ready,
             "why_not_ready": self.not_ready,
             "running": [run.as_json() for run in self.executions],
+            "executors": [self._executor(seen) for seen in self.executors],
             "counts": self.executions.tally.as_json(),
             "polls": {
                 "count": poller.polls if poller else 0,
@@ -59,4 +62,15 @@ class Portrait:
             "paused_until": (
                 round(self.closed_until + self.wall, 3) if self.now < self.closed_until else None
             ),
+        }
+
+    def _executor(self, seen: Seen) -> dict[str, Any]:
+        return {
+            "worker_id": self.worker_id(seen.number),
+            "pid": seen.pid,
+            "ready": seen.ready,
+            "execution_id": seen.execution_id,
+            "started_at": round(seen.born + self.wall, 3),
+            "attempts": seen.attempts,
+            "bytes": self.bytes_of(seen.executor_id),
         }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from perago.protocol.values import Claim, Phase
+from perago.protocol.values import Claim
 
-REPORTING: Final = f"before {Phase.REPORT}"
-REPORTED: Final = f"after {Phase.REPORT}"
+DECIDED: Final = "decided"
+TRACED: Final = "traced"
 
 
 @dataclass(slots=True, eq=False)
@@ -19,8 +20,12 @@ class Run:
     worker_id: str
     since: float
     phase: str = ""
+    decided: bool = False
+    """Whether its outcome is known; what is left is to clean up and to report."""
     reporting: bool = False
-    reported: bool = False
+    """Whether its executor is done with it and only the report is left."""
+    trace: Mapping[str, str] = field(default_factory=dict)
+    """The context of its own span, when it has one."""
     kill_at: float | None = None
     """When it is ended (monotonic), if it is lost and does not give up by itself."""
 
@@ -33,10 +38,8 @@ class Run:
         """Follow the journal."""
         if event.startswith("before "):
             self.phase = event.removeprefix("before ")
-        if event == REPORTING:
-            self.reporting = True
-        elif event == REPORTED:
-            self.reported = True
+        elif event == DECIDED:
+            self.decided = True
 
     def as_json(self) -> dict[str, Any]:
         """Say it in plain values."""

@@ -3,6 +3,7 @@
 ::
 
     poller --claims--> desk --> [main loop] --claim--> executor --journal, outcome--> [main loop]
+    [main loop] --outcome--> reporter --accepted or lost--> [main loop]
     lease keeper --lost--> [main loop] --cancel, then kill--> executor
     [main loop] --dead execution--> aftermath: directory, staging branch, FAILED
 
@@ -36,6 +37,7 @@ from perago.process.reports import (
 )
 from perago.protocol import restart
 from perago.protocol.lease import beat_seconds, drain_seconds
+from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.protocol.watch import Verdict
 from perago.settings import Settings
@@ -46,6 +48,7 @@ from perago.worker.executions import NEVER_SEEN, Executions
 from perago.worker.leasing import LeaseKeeper
 from perago.worker.polling import Asking, Poller, give_back
 from perago.worker.portrait import Portrait
+from perago.worker.reporter import Channels, Reporter
 from perago.worker.signals import listening
 from perago.worker.state import StateFile
 from perago.worker.watchdog import Watchdog
@@ -93,6 +96,7 @@ class Outside:
     pool: WatchedExecutors
     connect: Callable[[], ConductorClient]
     grounds: Grounds
+    channels: Channels
     watchers: Sequence[Watcher]
     clock: Clock
 
@@ -114,8 +118,11 @@ class Supervisor:
         self._desk = Desk(self._pool.wake, clock)
         self._keeper = LeaseKeeper(self._client, clock, self._on_lost, self._on_beat_error)
         self._aftermath = Aftermath(outside.grounds, clock, self._note)
+        self._reporter = Reporter(
+            outside.channels, clock, plan.size, self._on_heard, self._on_reported
+        )
         self._executions = Executions(
-            self._pool, self._keeper, self._aftermath, self._chorus, clock
+            self._pool, self._keeper, self._reporter, self._aftermath, self._chorus
         )
         self._watchdog = Watchdog(plan.settings, clock)
         self._state = StateFile(plan.settings.workspace_root, _IDLE_SECONDS, _BUSY_SECONDS)
@@ -205,7 +212,8 @@ class Supervisor:
     def _drain(self) -> None:
         """Take nothing new; give running attempts the grace that their tasks ask for (W6)."""
         now = self._clock.monotonic()
-        tasks = [self._plan.tasks[run.claim.attempt.task_def_name] for run in self._executions]
+        running = self._executions.working
+        tasks = [self._plan.tasks[run.claim.attempt.task_def_name] for run in running]
         self._deadline = now + drain_seconds(
             [task.budget.worker_shutdown_grace_seconds for task in tasks],
             self._settings.shutdown_force_kill_after_seconds,
@@ -213,7 +221,7 @@ class Supervisor:
         self._last_poll_until = now + POLL_GRACE_SECONDS
         self._stop_polling()
         self._pool.want(0)
-        facts = {"signal": self._asked_to_end, "running": len(self._executions)}
+        facts = {"signal": self._asked_to_end, "running": len(running)}
         self._chorus.worker("draining", facts)
 
     def _stop_polling(self) -> None:
@@ -225,18 +233,21 @@ class Supervisor:
     def _over(self) -> bool:
         if self._error is not None:
             return True
-        if not self._desk.closed or self._executions:
+        if not self._desk.closed or self._executions.working:
             return False
         now = self._clock.monotonic()
         if self._poller is not None and not self._poller.join(0) and now < self._last_poll_until:
             return False
-        return self._aftermath.left == 0 or now > self._deadline + LAST_ERRANDS_SECONDS
+        left = self._aftermath.left or self._executions.reporting
+        return not left or now > self._deadline + LAST_ERRANDS_SECONDS
 
     def _close(self) -> None:
         self._stop_polling()
-        for run in self._executions:  # There are some only when the worker itself cannot go on.
+        # There are some only when the worker itself cannot go on.
+        for run in self._executions.working:
             self._executions.kill(run, f"worker stopped: {self._error}")
         self._pool.close()
+        self._reporter.close(LAST_ERRANDS_SECONDS)
         self._aftermath.close(LAST_ERRANDS_SECONDS)
         self._keeper.close(POLL_GRACE_SECONDS)
         self._read_inbox()
@@ -293,7 +304,7 @@ class Supervisor:
             self._drain()
         self._executions.end_overdue()
         if self._desk.closed and self._clock.monotonic() >= self._deadline:
-            for run in self._executions:
+            for run in self._executions.working:
                 self._executions.kill(
                     run,
                     f"worker stopped by {self._asked_to_end}: the attempt did not end in time;"
@@ -301,10 +312,13 @@ class Supervisor:
                 )
 
     def _hand_out(self) -> None:
-        """Give waiting claims to idle executors; whoever reports will be idle in a moment."""
+        """Give waiting claims to idle executors; whoever cleans up will be idle in a moment.
+
+        An engine that takes no results gets no more attempts either: they would only pile up.
+        """
         if self._desk.closed or not self._assembled():
             return
-        idle = self._pool.idle
+        idle = self._pool.idle[: max(0, self._reporter.most - self._executions.reporting)]
         each = min(AHEAD_CLAIMS, int(SOON_SECONDS / max(self._executions.usual_seconds, 0.001)))
         claims = self._desk.take(len(idle), self._executions.ending, each * self._plan.size)
         if self._clock.monotonic() < self._closed_until:
@@ -356,6 +370,8 @@ class Supervisor:
         return Portrait(
             draining=self._desk.closed,
             executors=self._pool.look(),
+            worker_id=self._worker_id,
+            bytes_of=self._watchdog.bytes_of,
             executions=self._executions,
             poller=self._poller,
             now=self._clock.monotonic(),
@@ -371,18 +387,6 @@ class Supervisor:
             "mode": self._plan.mode,
             "size": self._plan.size,
             "tasks": sorted(self._plan.tasks),
-            "executors": [
-                {
-                    "worker_id": self._worker_id(seen.number),
-                    "pid": seen.pid,
-                    "ready": seen.ready,
-                    "execution_id": seen.execution_id,
-                    "started_at": round(seen.born + self._wall, 3),
-                    "attempts": seen.attempts,
-                    "bytes": self._watchdog.bytes_of(seen.executor_id),
-                }
-                for seen in self._pool.look()
-            ],
             "problems": list(self._chorus.problems),
         }
         self._state.write(state, self._clock.monotonic(), at_once=at_once)
@@ -422,6 +426,15 @@ class Supervisor:
     def _on_lost(self, execution_id: str, why: str) -> None:
         self._desk.drop(execution_id)
         self._inbox.put(lambda: self._executions.lost(execution_id, why))
+        self._pool.wake()
+
+    def _on_heard(self, execution_id: str, body: Mapping[str, object]) -> None:
+        self._inbox.put(lambda: self._executions.heard(execution_id, body))
+
+    def _on_reported(self, execution_id: str, outcome: Outcome, problem: str) -> None:
+        if problem:
+            self._note("report failed", {"execution_id": execution_id, "why": problem})
+        self._inbox.put(lambda: self._executions.reported(execution_id, outcome))
         self._pool.wake()
 
     def _on_beat_error(self, execution_id: str, why: str) -> None:

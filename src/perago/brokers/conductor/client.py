@@ -29,6 +29,7 @@ from perago.brokers.conductor.tokens import Tokens
 from perago.errors import NotFoundError, PermissionRefusedError
 from perago.protocol.values import Attempt
 from perago.settings import ConductorSettings
+from perago.transfer import wire
 from perago.transfer.wire import parsed, path_of, patience, reason, whole
 
 CALL_SECONDS = 30.0
@@ -78,12 +79,8 @@ class ConductorClient:
     ) -> None:
         self.root = root_of(settings.url)
         self._seconds = call_seconds
-        self._pool = urllib3.PoolManager(
-            num_pools=2,
-            maxsize=connections,
-            retries=False,
-            headers={"User-Agent": "perago", "Accept": "application/json, text/plain"},
-        )
+        headers = {"User-Agent": "perago", "Accept": "application/json, text/plain"}
+        self._pool, self._path = wire.connections(self.root, connections, headers)
         self._key, self._secret = settings.auth_key, settings.auth_secret
         self._tokens = Tokens(self._fetch_token, time.time) if settings.auth_key else None
         self.requests = 0
@@ -228,7 +225,7 @@ class ConductorClient:
 
     def close(self) -> None:
         """Close the connections."""
-        self._pool.clear()
+        self._pool.close()
 
     # --- one request --------------------------------------------------------------------------
 
@@ -298,7 +295,7 @@ class ConductorClient:
         seconds = self._try_seconds(ask)
         deadline = time.monotonic() + seconds
         try:
-            answer = self._pool.request(
+            answer = self._pool.urlopen(
                 ask.method,
                 self._url(ask),
                 body=body,
@@ -329,7 +326,7 @@ class ConductorClient:
 
     def _url(self, ask: Ask) -> str:
         asked = "?" + urlencode(ask.query, quote_via=quote) if ask.query else ""
-        return f"{self.root}{'' if ask.open else API}{ask.path}{asked}"
+        return f"{self._path}{'' if ask.open else API}{ask.path}{asked}"
 
     def _told(self, text: str, token: str | None) -> str:
         """Repeat a server's words, cut; some repeat what they were sent, the secret included."""

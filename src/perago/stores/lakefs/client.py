@@ -19,6 +19,7 @@ import urllib3
 from perago.errors import RuntimeConfigError
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
+from perago.transfer import wire
 from perago.transfer.wire import parsed, patience, reason, whole
 
 CALL_SECONDS = 30.0
@@ -55,15 +56,11 @@ class LakeFSClient:
                 f"lakeFS endpoint {settings.endpoint!a} is no address",
                 remedy="set LAKECTL_SERVER_ENDPOINT_URL to one that starts with http or https",
             )
-        self._pool = urllib3.PoolManager(
-            num_pools=2,
-            maxsize=connections,
-            retries=False,
-            headers=urllib3.make_headers(
-                basic_auth=f"{settings.access_key_id}:{settings.secret_access_key}",
-                user_agent="perago",
-            ),
+        headers = urllib3.make_headers(
+            basic_auth=f"{settings.access_key_id}:{settings.secret_access_key}",
+            user_agent="perago",
         )
+        self._pool, self._path = wire.connections(self.endpoint, connections, headers)
         token = self._pool.headers["authorization"].removeprefix("Basic ")
         self._secrets = (settings.secret_access_key, token)
         self.requests = 0
@@ -162,11 +159,11 @@ class LakeFSClient:
 
     def close(self) -> None:
         """Close the connections."""
-        self._pool.clear()
+        self._pool.close()
 
     def _url(self, path: str, query: Mapping[str, Any]) -> str:
         asked = "?" + urlencode(_plain(query), quote_via=quote) if query else ""
-        return f"{self.endpoint}/api/v1{path}{asked}"
+        return f"{self._path}/api/v1{path}{asked}"
 
     def _send(self, ask: Ask) -> tuple[int | None, Any, str]:
         """Return status, answer and the server's words; no status when there was no answer."""
@@ -177,7 +174,7 @@ class LakeFSClient:
         self.requests += 1
         deadline = time.monotonic() + ask.timeout_seconds
         try:
-            answer = self._pool.request(
+            answer = self._pool.urlopen(
                 ask.method,
                 self._url(ask.path, ask.query or {}),
                 body=body,

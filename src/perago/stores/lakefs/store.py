@@ -301,6 +301,7 @@ def _commit(found: Mapping[str, Any]) -> Commit:
         message=found["message"],
         metadata=dict(found.get("metadata") or {}),
         created_at=float(found["creation_date"]),
+        tree=str(found.get("meta_range_id") or ""),
     )
 
 

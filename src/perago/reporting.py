@@ -1,0 +1,28 @@
+"""Step 15 of an attempt: its outcome goes to the workflow engine, and is read back (R2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from perago.ports import Broker
+from perago.protocol.outcome import Outcome
+from perago.protocol.values import Attempt, Phase
+from perago.track import Track
+
+
+def report(
+    attempt: Attempt,
+    outcome: Outcome,
+    broker: Broker,
+    track: Track,
+    lost: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Report an outcome; False when the engine did not want it any more, which is then logged."""
+    accepted = False
+    with track.phase(Phase.REPORT):
+        # The result of an attempt that is known to be lost is not sent: a rerun has its task id.
+        accepted = not lost() and broker.report(attempt, outcome)
+    if not accepted:
+        # R2: the engine drops the result of a task that is no longer current, and says 200.
+        track.event("lost completion", status=outcome.status, output=outcome.output)
+    return accepted

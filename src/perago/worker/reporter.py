@@ -1,0 +1,78 @@
+"""Reports for executors that have gone on to the next claim (step 15 of the lifecycle).
+
+The supervisor keeps the lease until an attempt is reported, so it also reports: an executor never
+waits for the engine to take a result, and one that dies afterwards takes no result with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from perago.errors import PeragoError
+from perago.ports import Broker, Clock, Journal
+from perago.protocol.outcome import Outcome, describe
+from perago.protocol.values import Claim
+from perago.reporting import report
+from perago.track import Track
+from perago.worker.crew import Crew
+from perago.worker.runs import Run
+
+REPORTS_EACH: Final = 2
+"""How many reports may be under way for each executor before it gets no new claim."""
+_MOST_THREADS: Final = 8
+
+Say = Callable[[dict[str, object]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """How a report leaves: to the engine, and to the journal of its attempt."""
+
+    broker: Callable[[Claim, str], Broker]
+    """Makes the broker for one claim and one worker id."""
+    journal: Callable[[Claim, Say], AbstractContextManager[Journal]]
+    """Opens the journal of one claim; what it hears is also said."""
+
+
+class Reporter:
+    """A few threads that report; what happens comes back through ``heard`` and ``reported``."""
+
+    def __init__(
+        self,
+        channels: Channels,
+        clock: Clock,
+        executors: int,
+        heard: Callable[[str, Mapping[str, object]], None],
+        reported: Callable[[str, Outcome, str], None],
+    ) -> None:
+        self._channels = channels
+        self._clock = clock
+        self._heard = heard
+        self._reported = reported
+        self.most = REPORTS_EACH * executors
+        self._crew = Crew("report", min(_MOST_THREADS, self.most), lambda _: None)
+
+    def report(self, run: Run, outcome: Outcome) -> None:
+        """Have an outcome reported."""
+        self._crew.do(lambda: self._report(run, outcome))
+
+    def close(self, timeout_seconds: float) -> bool:
+        """Finish; False when a report is still under way."""
+        return self._crew.close(timeout_seconds)
+
+    def _report(self, run: Run, outcome: Outcome) -> None:
+        execution_id = run.claim.execution_id
+        problem = "it was not reported"
+        try:
+            claim = replace(run.claim, trace=run.trace or run.claim.trace)
+            broker = self._channels.broker(claim, run.worker_id)
+            with self._channels.journal(claim, lambda said: self._heard(execution_id, said)) as to:
+                report(claim.attempt, outcome, broker, Track(to, self._clock), lambda: run.lost)
+            problem = ""
+        except (PeragoError, OSError) as error:
+            problem = describe(error)
+        finally:
+            self._reported(execution_id, outcome, problem)
