@@ -17,6 +17,7 @@ from perago.brokers.conductor.registration import registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.definition import TaskDefinition
 from perago.errors import BrokerError, PeragoError
+from perago.protocol.spark import is_connect, shown
 from perago.settings import Settings
 from perago.spark import java
 from perago.wiring import conductor_of, home_of, lakefs_of
@@ -56,7 +57,7 @@ def examine(
     yield _python()
     yield from _disks(settings)
     yield _asked("embedded store", lambda: _embedded(settings))
-    yield _java()
+    yield _java(settings)
     if settings.lakefs is None:
         yield Finding("lakeFS", Health.ABSENT, "only the embedded store can be used")
     else:
@@ -82,10 +83,13 @@ def _python() -> Finding:
     return Finding("Python", Health.GOOD, found)
 
 
-def _java() -> Finding:
+def _java(settings: Settings) -> Finding:
     """Look at what Spark tasks need, where PySpark is installed."""
     if not java.installed():
         return Finding("Spark", Health.ABSENT, "Spark tasks need the extra perago[spark]")
+    if is_connect(settings.spark.master):
+        where = shown(settings.spark.master)
+        return Finding("Spark", Health.GOOD, f"on the Connect server {where}, no Java needed")
     return _asked("Java for Spark", java.check)
 
 
@@ -132,6 +136,7 @@ def _lakefs(settings: Settings, repository: str | None) -> Iterator[Finding]:
         yield _clock("lakeFS", admin.server_time(store.client))
         if repository is not None:
             yield _asked(f"permissions on {repository}", lambda: _rehearse(store, repository))
+            yield from _fence(store, repository)
     store.close()
 
 
@@ -163,6 +168,27 @@ def _rehearse(store: LakeFSStore, repository: str) -> str:
     name = f"perago-doctor-{uuid.uuid4().hex[:12]}"
     way = admin.rehearse(store, repository, name)
     return f"may branch, write, commit, merge, hard-reset and delete; objects go by {way}"
+
+
+def _fence(store: LakeFSStore, repository: str) -> Iterator[Finding]:
+    """Try the hard fence where it is installed, and look for what a dead worker left of it."""
+    from perago.stores.lakefs import admin  # noqa: PLC0415 - an optional extra
+
+    what = f"fence hard on {repository}"
+    try:
+        branch = admin.fence(store, repository)
+        unfinished = admin.unfinished_branches(store, repository)
+    except PeragoError as error:
+        yield Finding(what, Health.BAD, error.message, error.remedy)
+        return
+    if branch is None:
+        yield Finding(what, Health.ABSENT, "tasks with fence='hard' are refused there")
+    else:
+        yield Finding(what, Health.GOOD, f"it holds on {branch}: the server refused a wrong merge")
+    if unfinished:
+        detail = f"unfinished replacements on {', '.join(unfinished)}"
+        remedy = f"run 'perago gc --repo {repository} --delete', or let the next attempt do it"
+        yield Finding(what, Health.DOUBTFUL, detail, remedy)
 
 
 def _conductor(settings: Settings, tasks: Sequence[TaskDefinition]) -> Iterator[Finding]:

@@ -26,6 +26,7 @@ from perago.protocol.values import (
     ObjectInfo,
     StagedWorkspace,
     Staging,
+    WorkspaceInput,
 )
 
 Advance = Callable[[int], None]
@@ -83,6 +84,11 @@ class Store(Protocol):
         """Name the hash (as :mod:`hashlib` does) of the checksums this store gives."""
         ...
 
+    @property
+    def direct(self) -> Direct | None:
+        """Offer work on objects in place, where this store can (X2)."""
+        ...
+
     def commit(self, repository: str, ref: str) -> Commit:
         """Resolve a branch, tag, commit id or unique short id."""
         ...
@@ -137,15 +143,91 @@ class Store(Protocol):
         """Commit a staging branch. A lost answer is settled inside: the branch is private."""
         ...
 
+    def prove(self, workspace: WorkspaceInput, fence: FenceKind) -> None:
+        """Make sure that a fence will hold on a branch for what begins at a commit (K3).
+
+        ``RuntimeConfigError`` says what has to be installed.
+        """
+        ...
+
+    def finished_head(self, repository: str, branch: str) -> Commit:
+        """Read the head, after completing a replacement that somebody left half done (K3)."""
+        ...
+
     def apply(self, publication: Publication) -> Published:
         """Carry out a decision: the only visible write of an attempt. Never sent twice.
 
+        ``PublishFenceError``: the branch has uncommitted changes (P4), or refuses for another
+        reason; nothing written.
         ``LostRaceError``: refused, nothing written. ``OutcomeUnknownError``: settle by reading.
         """
         ...
 
     def drop(self, staging: Staging) -> None:
         """Delete a staging branch; a branch that is not there is fine."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """An S3 address of a store's objects: the bucket is the repository, a key begins with a ref."""
+
+    endpoint: str
+    access_key_id: str = field(repr=False)
+    secret_access_key: str = field(repr=False)
+
+
+class Direct(Protocol):
+    """What work in place needs of a store. Keys are raw."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """Say how others than the store itself reach its objects."""
+        ...
+
+    def changes(self, staging: Staging, root: str) -> ChangeSet:
+        """Compare a staging branch, on which others wrote, with the commit it was opened at.
+
+        Nothing that was remembered of the branch is believed any more.
+        """
+        ...
+
+    def touched(self, staging: Staging, key: str) -> bool:
+        """Tell whether anything at a key or below it has changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is wrong with one object: ``missing``, or ``corrupt`` in a way that ``why`` tells."""
+
+    key: str
+    problem: str
+    why: str
+
+
+class Shelf(Protocol):
+    """What a huge prefix is worked on through: a part of it at a time (X6)."""
+
+    @property
+    def readers(self) -> int:
+        """Say how many objects are best read at once."""
+        ...
+
+    def page(
+        self, repository: str, ref: str, root: str, after: str, limit: int
+    ) -> Sequence[ObjectInfo]:
+        """List up to ``limit`` raw keys that start with ``root`` and come after ``after``.
+
+        Sorted by code point; fewer than ``limit`` only when there are no more.
+        """
+        ...
+
+    def check(self, repository: str, ref: str, info: ObjectInfo, scratch: Path) -> Damage | None:
+        """Read an object again, from the store and nowhere else, and compare it with its listing.
+
+        ``scratch`` is a directory of this process; nothing stays in it.
+        """
         ...
 
 
@@ -181,14 +263,53 @@ class Rooms(Protocol):
         ...
 
 
+class InPlace(Protocol):
+    """A workspace that is worked on where it is stored. Paths are those of the workspace."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """Say how its objects are reached."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Name the input, which never changes, as ``repository/ref/prefix/``."""
+        ...
+
+    @property
+    def target(self) -> str | None:
+        """Name where to write, in the same way; None when nothing may be written."""
+        ...
+
+    def paths(self, path: str = "") -> Sequence[str]:
+        """Return the files at a path and below it, as they are now."""
+        ...
+
+    def touched(self, path: str) -> bool:
+        """Tell whether this attempt has changed anything at a path or below it."""
+        ...
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Remove files."""
+        ...
+
+    def changes(self) -> ChangeSet:
+        """Compare with the input, after removing what Spark left beside data."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where an attempt computes: its directory, what it was given, what it has changed so far."""
+    """Where an attempt computes: its directory, what it was given, what it has changed so far.
+
+    A workspace that stays in the store has no directory; it is reached as ``in_place``.
+    """
 
     execution_id: str
     root: Path | None = None
     before: Manifest = field(default_factory=dict)
     changes: Callable[[], ChangeSet] = ChangeSet
+    in_place: InPlace | None = None
 
 
 class Engine(Protocol):

@@ -115,6 +115,28 @@ def conductor_leftovers(
         yield Judged(repository, branch, judge_staging(found, age_seconds))
 
 
+def finish_replacements(store: LakeFSStore, repository: str, *, dry_run: bool) -> list[str]:
+    """Complete what attempts under fence ``hard`` left half done; returns the branches (K3)."""
+    from perago.stores.lakefs.admin import unfinished_branches  # noqa: PLC0415 - an optional extra
+
+    found = unfinished_branches(store, repository)
+    if not dry_run:
+        for branch in found:
+            store.finished_head(repository, branch)
+    return found
+
+
+def forgotten_scratch(
+    store: LakeFSStore, repository: str, age_seconds: float
+) -> Iterator[tuple[str, str]]:
+    """Find the scratch branches on which somebody who died has tried the hard fence (V7)."""
+    from perago.stores.lakefs.admin import forgotten_probes  # noqa: PLC0415 - an optional extra
+
+    now = SystemClock().now()
+    for branch in forgotten_probes(store.client, repository, age_seconds, now):
+        yield repository, branch
+
+
 def drop_branches(store: Store, found: Iterable[tuple[str, str]]) -> None:
     """Delete staging branches that one of the above has found."""
     for repository, branch in found:

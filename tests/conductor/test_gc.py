@@ -13,6 +13,9 @@ from perago.dev import ConductorEndpoint, LakeFSEndpoint
 from perago.protocol.audit import staged_metadata
 from perago.protocol.names import staging_branch
 from perago.protocol.values import Attempt, Claim, Staging, WorkspaceInput
+from perago.stores.lakefs.client import Ask
+from perago.stores.lakefs.errors import Call
+from perago.transfer.wire import path_of
 from tests.conductor.commands import Shell, shell
 from tests.conductor.lab import Lab
 from tests.lakefs_lab import ArrangedLakeFS, new_name
@@ -105,6 +108,25 @@ def test_v7_an_attempt_given_to_a_retry_is_over(
     leave(store, repository, first)
     place.perago("gc", "-r", repository, "--delete")
     assert branches(store, repository) == set()
+
+
+def test_k3_an_unfinished_replacement_is_completed(
+    place: Shell, store: ArrangedLakeFS, repository: str
+) -> None:
+    """Somebody died between the halves of a replacement under fence ``hard``."""
+    base = store.head(repository, "main")
+    store.put(repository, "main", "out.txt", b"abandoned")
+    head = store.commit_branch(repository, "main", "abandoned").id
+    path = path_of("repositories", repository, "refs", base.id, "merge", "main")
+    body = {"metadata": {"perago.intent": "replace"}, "allow_empty": True}
+    store.client.ask(Ask("arrange", "POST", path, Call.PUBLISH, body=body))
+    assert store.head(repository, "main").parents == (head, base.id)
+
+    looked = place.perago("gc", "--repo", repository, "--json")
+    assert looked.json["unfinished"] == [f"{repository}/main"]
+    done = place.perago("gc", "--repo", repository, "--delete")
+    assert f"completed the unfinished replacement on {repository}/main" in done.out
+    assert store.head(repository, "main").id == base.id
 
 
 def test_g2_without_an_answer_of_conductor_nothing_goes(

@@ -12,6 +12,7 @@ from perago.dev import LakeFSEndpoint
 from perago.ports import Store
 from perago.protocol.values import Commit, Entry, FenceKind
 from perago.stores.embedded import EmbeddedStore
+from perago.stores.lakefs.installing import install_fence
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 
 
@@ -88,6 +89,18 @@ class LakeFSBackend:
 
     def put_uncommitted(self, repository: str, branch: str, key: str, content: bytes) -> None:
         self.store.put(repository, branch, key, content)
+
+
+class HardLakeFSBackend(LakeFSBackend):
+    """The same, with ``main`` of every repository under the hard fence (K6: and no other)."""
+
+    fences: tuple[FenceKind, ...] = ("hard",)
+    exact_fences: tuple[FenceKind, ...] = ("hard",)
+
+    def new_repository(self) -> str:
+        name = super().new_repository()
+        install_fence(self.store, name, "main")
+        return name
 
 
 def entry_of(store: Store, content: bytes) -> Entry:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perago.ports import Fetch, Publication, Published, Put
+from perago.protocol.paths import is_action
 from perago.protocol.publication import Write
 from perago.protocol.values import Entry, FenceKind, StagedWorkspace, Staging
 from tests.contract.backend import Backend, entry_of
@@ -83,7 +84,9 @@ class Scene:
         return self.store.head(self.repository, "main").id
 
     def keys(self, ref: str, root: str = "") -> list[str]:
-        return [info.key for info in self.store.listing(self.repository, ref, root)]
+        """List what is there, without the server's own actions."""
+        found = (info.key for info in self.store.listing(self.repository, ref, root))
+        return [key for key in found if not is_action(key)]
 
     def content(self, ref: str, key: str) -> bytes:
         """Read one object through the port."""

@@ -60,7 +60,6 @@ GET_OBJECT = Call("get object", "GET", "^/test-")
 GET_BRANCH = Call("get branch", "GET", "/branches/main$", before=1)
 GET_COMMIT = Call("get commit", "GET", "/commits/[0-9a-f]{64}")
 DIRTY = Call("get changes", "GET", "/branches/main/diff")
-DIFF = Call("diff", "GET", "/refs/[0-9a-f]+/diff/")
 CREATE = Call("create branch", "POST", "/branches$")
 UPLOAD = Call("upload", "PUT", "^/test-")
 DELETE = Call("delete", "POST", "/objects/delete$")
@@ -83,7 +82,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "429": lambda: Say(429),
 }
 APPLIED = {"lost", "applied-hang", "applied-500", "applied-503", "applied-504"}
-AGAIN = [LIST, GET_OBJECT, GET_BRANCH, GET_COMMIT, DIRTY, DIFF, UPLOAD, DELETE, DROP]
+AGAIN = [LIST, GET_OBJECT, GET_BRANCH, GET_COMMIT, UPLOAD, DELETE, DROP]
 
 
 @pytest.fixture
@@ -402,6 +401,25 @@ def abandoned(bench: Bench, a: str) -> Run:
     run = bench.run(tasks.step)
     assert run.completed
     return run
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_p4_whether_the_target_is_dirty_is_asked_again_before_a_replacement(
+    bench: Bench, a: str, abandoned: Run, fault: str
+) -> None:
+    with bench.proxy.during(DIRTY.rule(FAULTS[fault]())):
+        run = bench.retry(abandoned)
+        assert len(bench.proxy.matching(DIRTY.method, DIRTY.path)) >= 2
+    assert_published(bench, a, run)
+
+
+@pytest.mark.parametrize("fault", ["reset", "lost", "503", "429"])
+def test_p4_a_target_that_may_be_dirty_is_not_replaced(
+    bench: Bench, abandoned: Run, fault: str
+) -> None:
+    head = bench.head.id
+    run = bench.retry(abandoned, DIRTY.rule(FAULTS[fault](), times=None))
+    assert_untouched(bench, head, run)
 
 
 @pytest.mark.parametrize("fault", UNKNOWN)

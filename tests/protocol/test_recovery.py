@@ -7,11 +7,23 @@ from collections.abc import Mapping
 import pytest
 
 from perago.protocol.publication import Merge, Relocate, Replace, Write
-from perago.protocol.recovery import Landed, Lost, Settlement, StillUnknown, settle
+from perago.protocol.recovery import (
+    Answer,
+    Halfway,
+    Landed,
+    Lost,
+    Next,
+    Settlement,
+    StillUnknown,
+    proceed,
+    settle,
+    wanted_by,
+)
 from perago.protocol.values import Commit
 from tests.protocol.identities import METADATA, MY_EXECUTION, Writer
 
 MERGE, REPLACE, RELOCATE = Merge("A", "C"), Replace("H", "C"), Relocate("H", "A")
+INTENT = {"perago.intent": "replace"}
 MINE: Mapping[str, str] = METADATA[Writer.MINE]
 TWIN: Mapping[str, str] = METADATA[Writer.TWIN]
 
@@ -34,6 +46,14 @@ STATES: list[tuple[str, Write, Commit, Settlement]] = [
     ("relocate: head still H", RELOCATE, Commit("H", ("A",)), StillUnknown()),
     ("relocate: head is A", RELOCATE, Commit("A", ("r",)), Landed("A")),
     ("relocate: head elsewhere", RELOCATE, Commit("X", ("A",)), Lost("X")),
+    ("replace: my intent", REPLACE, Commit("M", ("H", "C"), metadata=INTENT), Halfway("M")),
+    ("replace: another's intent", REPLACE, Commit("M", ("H", "D"), metadata=INTENT), Lost("M")),
+    ("replace: an intent on mine", REPLACE, Commit("M", ("C", "D"), metadata=INTENT), Lost("M")),
+    ("replace: a merge of mine, no intent", REPLACE, Commit("M", ("H", "C")), Lost("M")),
+    ("replace: mine the wrong way", REPLACE, Commit("M", ("C", "H"), metadata=INTENT), Lost("M")),
+    ("relocate: an intent to A", RELOCATE, Commit("M", ("H", "A"), metadata=INTENT), Halfway("M")),
+    ("relocate: another's intent", RELOCATE, Commit("M", ("H", "D"), metadata=INTENT), Lost("M")),
+    ("merge: another's intent", MERGE, Commit("M", ("A", "D"), metadata=INTENT), Lost("M")),
 ]
 
 
@@ -58,3 +78,55 @@ def test_p11_a_head_that_has_not_moved_never_proves_anything(decision: Write) ->
 def test_p6_nobody_elses_merge_is_taken_for_ours(writer: Writer) -> None:
     head = Commit("M", ("A",), metadata=METADATA[writer])
     assert settle(MERGE, head, MY_EXECUTION) == Lost("M")
+
+
+def test_what_a_decision_wants_on_the_branch() -> None:
+    assert [wanted_by(decision) for decision in (MERGE, REPLACE, RELOCATE)] == ["C", "C", "A"]
+
+
+# --- fence hard: what follows an answer ---------------------------------------------------------
+
+UNKNOWN, RACE, REFUSED = Answer.UNKNOWN, Answer.RACE, Answer.REFUSED
+# What the target shows; then for the merge, and for the reset to "^2", by answer.
+FOLLOWS: list[tuple[Settlement, dict[Answer, Next], dict[Answer, Next]]] = [
+    (
+        Landed("C"),
+        dict.fromkeys(Answer, Next.DONE),
+        dict.fromkeys(Answer, Next.DONE),
+    ),
+    (
+        Halfway("M"),
+        dict.fromkeys(Answer, Next.RESET),
+        {UNKNOWN: Next.RESET, RACE: Next.RESET, REFUSED: Next.GIVE_UP},
+    ),
+    (
+        StillUnknown(),
+        {UNKNOWN: Next.SEND, RACE: Next.GIVE_UP, REFUSED: Next.GIVE_UP},
+        dict.fromkeys(Answer, Next.LOST),
+    ),
+    (
+        Lost("X"),
+        {UNKNOWN: Next.LOST, RACE: Next.LOST, REFUSED: Next.GIVE_UP},
+        dict.fromkeys(Answer, Next.LOST),
+    ),
+]
+
+
+@pytest.mark.parametrize("answer", Answer)
+@pytest.mark.parametrize("resetting", [False, True], ids=["merge", "reset"])
+@pytest.mark.parametrize("row", FOLLOWS, ids=[type(row[0]).__name__ for row in FOLLOWS])
+def test_k3_what_follows_an_answer_under_hard(
+    row: tuple[Settlement, dict[Answer, Next], dict[Answer, Next]],
+    resetting: bool,
+    answer: Answer,
+) -> None:
+    state, after_merge, after_reset = row
+    expected = (after_reset if resetting else after_merge)[answer]
+    assert proceed(state, answer, resetting=resetting) is expected
+
+
+def test_p8_nothing_is_sent_again_on_a_head_that_is_not_the_expected_one() -> None:
+    """Whatever came as the answer: losers never replace winners."""
+    for answer in Answer:
+        for resetting in (False, True):
+            assert proceed(Lost("X"), answer, resetting=resetting) in {Next.LOST, Next.GIVE_UP}

@@ -22,6 +22,8 @@ class Found:
     directories: list[str] = field(default_factory=list)
     branches: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
+    """Branches whose half-done replacement is completed, or would be (K3)."""
     objects: int = 0
     commits: int = 0
     bytes: int = 0
@@ -66,6 +68,7 @@ def gc(
             found.branches.append(name)
         else:
             found.kept[name] = each.verdict.why
+    _fenced(repositories or [], staging, found)
     if home.path.is_dir() or not repositories:
         _tidy_here(home.existing(), age, ttl, found)
     if as_json:
@@ -109,6 +112,24 @@ def _judged(home: Home, repositories: list[str], age: float, *, delete: bool) ->
     return found
 
 
+def _fenced(repositories: list[str], age: float, found: Found) -> None:
+    """Tidy what the hard fence has left: half-done replacements and scratch branches."""
+    if not repositories:
+        return
+    from perago.tidy import drop_branches, finish_replacements, forgotten_scratch
+    from perago.wiring import lakefs_here
+
+    store = lakefs_here()
+    for repository in repositories:
+        finished = finish_replacements(store, repository, dry_run=not found.deleted)
+        found.unfinished += [f"{repository}/{branch}" for branch in finished]
+        scratch = list(forgotten_scratch(store, repository, age))
+        found.branches += [f"{repository}/{branch}" for _, branch in scratch]
+        if found.deleted:
+            drop_branches(store, scratch)
+    store.close()
+
+
 def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> None:
     """Tidy what runs without Conductor left."""
     from perago.tidy import drop_branches, lakefs_orphans, orphaned_branches, sweep_rooms
@@ -138,6 +159,9 @@ def _show(found: Found) -> None:
         f"{verb} attempt directories: {len(found.directories)},"
         f" staging branches: {len(found.branches)}"
     )
+    for branch in found.unfinished:
+        done = "completed" if found.deleted else "would complete"
+        say(f"{done} the unfinished replacement on {plain(branch)}")
     for branch, why in found.kept.items():
         say(f"[dim]kept {plain(branch)}: {plain(why)}[/dim]")
     say(

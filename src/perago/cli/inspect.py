@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perago.cli.choose import repository_of
+from perago.cli.choose import StoreName, place_of
 from perago.cli.screen import AsJson, changes, emit, fields, plain, say, short, when
 
 if TYPE_CHECKING:
     from perago.observe.attempts import ExecutionStory
+    from perago.ports import Store
     from perago.protocol.values import ChangeSet, Commit
     from perago.wiring import Home
 
@@ -29,6 +30,7 @@ def inspect(
     repository: Annotated[
         str | None, typer.Option("--repo", "-r", help="Repository, when there are several.")
     ] = None,
+    store: StoreName = "embedded",
     as_json: AsJson = False,
 ) -> None:
     """Show input, phases with their times, guards, changes and the end of attempts or commits."""
@@ -37,10 +39,12 @@ def inspect(
 
     home = home_here().existing()
     found = home.events.executions(what)
-    commit = None
+    commit = change = None
     if not found:
+        place, name = place_of(home, store, repository)
         try:
-            commit = home.store.commit(repository_of(home, repository), what)
+            commit = place.commit(name, what)
+            change = _change(place, name, commit)
         except NotFoundError:
             raise UsageError(
                 f"nothing is known of {what!r}",
@@ -48,7 +52,6 @@ def inspect(
             ) from None
         found = [commit.metadata.get("perago.execution_id", "")]
     stories = [told for told in (_story(home, execution) for execution in found) if told]
-    change = _change(home, repository, commit) if commit else None
     if as_json:
         _emit(commit, change, stories)
         return
@@ -65,12 +68,12 @@ def _story(home: Home, execution_id: str) -> ExecutionStory | None:
     return story(events) if events else None
 
 
-def _change(home: Home, repository: str | None, commit: Commit) -> ChangeSet:
+def _change(store: Store, repository: str, commit: Commit) -> ChangeSet:
     from perago.protocol.values import ChangeSet
 
     if not commit.parent:
         return ChangeSet()
-    return home.store.diff(repository_of(home, repository), commit.parent, commit.id, "")
+    return store.diff(repository, commit.parent, commit.id, "")
 
 
 def _emit(commit: Commit | None, change: ChangeSet | None, stories: list[ExecutionStory]) -> None:

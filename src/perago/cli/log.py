@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perago.cli.choose import Branch, Repository, repository_of
+from perago.cli.choose import Branch, Repository, StoreName, place_of
 from perago.cli.screen import AsJson, changes, emit, plain, say, short, table, when
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ def log(
     repository: Repository = None,
     branch: Branch = "main",
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many commits.", min=1)] = 20,
+    store: StoreName = "embedded",
     as_json: AsJson = False,
 ) -> None:
     """Show who published what on a branch, which attempt it was, and what it replaced."""
@@ -25,8 +26,8 @@ def log(
     from perago.wiring import home_here
 
     home = home_here().existing()
-    name = repository_of(home, repository)
-    entries = publications(home.store, home.events, name, branch, limit)
+    place, name = place_of(home, store, repository)
+    entries = publications(place, home.events, name, branch, limit)
     taken_back = relocations(home.events, name, branch)
     if as_json:
         emit(
@@ -55,6 +56,7 @@ def _plain(entry: Entry) -> dict[str, Any]:
             "removed": entry.change.removed,
         },
         "replaced": [found.ref for found in entry.replaced],
+        "unfinished": entry.unfinished,
     }
 
 
@@ -62,11 +64,14 @@ def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
     rows: list[list[object]] = []
     for entry in entries:
         said, change = entry.commit.metadata, entry.change
+        step = plain(entry.step) or f"[dim]{plain(entry.commit.message)}[/dim]"
+        if entry.unfinished:
+            step = f"[yellow]unfinished replacement by {short(entry.commit.parents[1])}[/yellow]"
         rows.append(
             [
                 f"[cyan]{short(entry.commit.id)}[/cyan]",
                 when(entry.commit.created_at),
-                plain(entry.step) or f"[dim]{plain(entry.commit.message)}[/dim]",
+                step,
                 said.get("perago.task_id", "-")[:8],
                 said.get("perago.retry_count", "-"),
                 changes(len(change.added), len(change.changed), len(change.removed)),

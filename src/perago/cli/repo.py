@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from perago.cli.help import Command, Group
 from perago.cli.screen import AsJson, emit, plain, say, short
 
-app = typer.Typer(help="Prepare repositories on lakeFS.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Prepare repositories on lakeFS.", no_args_is_help=True)
+
+
+class Fence(StrEnum):
+    """Which fence a branch is made ready for; the others need nothing."""
+
+    HEAD = "head"
+    HARD = "hard"
 
 
 @app.callback()
@@ -16,19 +25,30 @@ def _repo() -> None:
     """Prepare repositories on lakeFS."""
 
 
-@app.command()
+@app.command(cls=Command)
 def init(
     name: Annotated[str, typer.Argument(help="Repository: small letters, digits and '-'.")],
     storage: Annotated[
         str | None,
         typer.Option(help="Where lakeFS keeps its blocks; the server's usual place if left out."),
     ] = None,
-    branch: Annotated[str, typer.Option("--branch", "-b", help="Default branch.")] = "main",
+    branch: Annotated[
+        str,
+        typer.Option("--branch", "-b", help="Default branch; with --fence hard, the one to fence."),
+    ] = "main",
+    fence: Annotated[
+        Fence, typer.Option(help="With 'hard', put the action of the hard fence on the branch.")
+    ] = Fence.HEAD,
     as_json: AsJson = False,
 ) -> None:
-    """Make a repository on the configured lakeFS, or say that it is there already."""
+    """Make a repository on the configured lakeFS, or say that it is there already.
+
+    With --fence hard it commits one file, _lakefs_actions/perago_fence.yaml, to the branch, and
+    tries on a scratch branch that it holds. Other actions are left alone.
+    """
     from perago.errors import AlreadyExistsError
     from perago.stores.lakefs.admin import create_repository
+    from perago.stores.lakefs.installing import install_fence
     from perago.wiring import lakefs_here
 
     store = lakefs_here()
@@ -37,11 +57,16 @@ def init(
         made = True
     except AlreadyExistsError:
         made = False
+    fenced = install_fence(store, name, branch) if fence is Fence.HARD else None
     head = store.head(name, branch)
     store.close()
     if as_json:
-        emit({"repository": name, "branch": branch, "head": head.id, "made": made})
+        told = fenced and {"action": fenced.deed.name.lower(), "branches": fenced.branches}
+        emit({"repository": name, "branch": branch, "head": head.id, "made": made, "fence": told})
         return
     say(f"repository [bold]{plain(name)}[/bold] {'is made' if made else 'was there already'},")
     say(f"its branch {plain(branch)} is at {short(head.id)}")
+    if fenced:
+        say(f"_lakefs_actions/perago_fence.yaml {fenced.deed};")
+        say(f"fence hard was tried and holds on {plain(', '.join(fenced.branches))}")
     say(f"\n[dim]try:[/dim] perago run WORKFLOW MODULE --store lakefs --repo {plain(name)}")

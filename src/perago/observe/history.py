@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from perago.observe.events import Event, EventLog
 from perago.ports import Store
+from perago.protocol.publication import is_intent
 from perago.protocol.values import ChangeSet, Commit
 
 
@@ -38,6 +39,11 @@ class Entry:
             .rpartition(":")[0]
         )
 
+    @property
+    def unfinished(self) -> bool:
+        """Tell whether it is the first half of a replacement, which is no publication yet (K3)."""
+        return len(self.commit.parents) > 1 and is_intent(self.commit)
+
 
 def publications(
     store: Store, events: EventLog, repository: str, branch: str, limit: int
@@ -50,7 +56,8 @@ def publications(
         if commit.parent:
             change = store.diff(repository, commit.parent, commit.id, "")
         execution = commit.metadata.get("perago.execution_id", "")
-        found.append(Entry(commit, change, [r for r in displaced if r.by_execution == execution]))
+        entry = Entry(commit, change, [r for r in displaced if r.by_execution == execution])
+        found.append(replace(entry, replaced=()) if entry.unfinished else entry)
     return found
 
 

@@ -8,6 +8,19 @@ from perago.protocol.lineage import WorkspacePublicationPlan
 from perago.protocol.values import Claim, StagedWorkspace, Staging, WorkspaceInput
 
 
+def identity(claim: Claim) -> dict[str, str]:
+    """Return who it was."""
+    attempt = claim.attempt
+    return {
+        "perago.execution_id": claim.execution_id,
+        "perago.logical_task_key": attempt.logical_task_key,
+        "perago.task": attempt.task_def_name,
+        "perago.workflow_instance_id": attempt.workflow_instance_id,
+        "perago.task_id": attempt.task_id,
+        "perago.retry_count": str(attempt.retry_count),
+    }
+
+
 def staged_metadata(
     claim: Claim,
     workspace: WorkspaceInput,
@@ -16,15 +29,9 @@ def staged_metadata(
     checked: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return what is known when C is made; ``checked`` is what data guards said of it."""
-    attempt = claim.attempt
     return {
         "perago.phase": "try",
-        "perago.execution_id": claim.execution_id,
-        "perago.logical_task_key": attempt.logical_task_key,
-        "perago.task": attempt.task_def_name,
-        "perago.workflow_instance_id": attempt.workflow_instance_id,
-        "perago.task_id": attempt.task_id,
-        "perago.retry_count": str(attempt.retry_count),
+        **identity(claim),
         "perago.input_ref": workspace.ref,
         "perago.target_branch": workspace.branch,
         "perago.prefix": prefix,
@@ -34,12 +41,12 @@ def staged_metadata(
 
 
 def confirm_metadata(
-    staged: dict[str, str], commit: StagedWorkspace, plan: WorkspacePublicationPlan
+    said: dict[str, str], commit: StagedWorkspace | None, plan: WorkspacePublicationPlan
 ) -> dict[str, str]:
-    """Return what the published merge commit says."""
-    return staged | {
+    """Return what the published merge commit says; nothing is staged when nothing was changed."""
+    return said | {
         "perago.phase": "confirm",
-        "perago.staging_commit": commit.commit,
+        **({"perago.staging_commit": commit.commit} if commit else {}),
         "perago.expected_head": plan.expected_head,
         "perago.supersedes": plan.supersedes,
     }

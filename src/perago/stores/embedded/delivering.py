@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from perago.errors import CorruptObjectError, StoreUnavailableError, WorkspaceError
-from perago.ports import Advance, Fetch
-from perago.protocol.values import Entry
+from perago.ports import Advance, Damage, Fetch
+from perago.protocol.values import Entry, ObjectInfo
 from perago.stores.embedded.objects import ObjectDirectory
 from perago.stores.embedded.ranges import ALGORITHM
 from perago.transfer import copying
@@ -46,6 +47,22 @@ def _fill(source: int, target: int, fetch: Fetch, advance: Advance) -> None:
         raise _unwritable(fetch.to, error) from error
     if found != fetch.entry:
         raise corrupt(fetch.key, f"is {found.size} bytes of {found.checksum}")
+
+
+def check(objects: ObjectDirectory, info: ObjectInfo) -> Damage | None:
+    """Read the file of an object again and compare it with what its listing says."""
+    wanted = Entry(info.size, info.checksum)
+    try:
+        with objects.path(wanted).open("rb", buffering=0) as file:
+            digest = hashlib.file_digest(file, ALGORITHM)
+            found = Entry(file.tell(), f"{ALGORITHM}:{digest.hexdigest()}")
+    except FileNotFoundError:
+        return Damage(info.key, "missing", f"{objects.path(wanted)} is not there")
+    except OSError as error:
+        return Damage(info.key, "corrupt", f"it cannot be read: {error.strerror}")
+    if found == wanted:
+        return None
+    return Damage(info.key, "corrupt", f"it is {found.size} bytes of {found.checksum}")
 
 
 def open_object(objects: ObjectDirectory, key: str, entry: Entry) -> int:

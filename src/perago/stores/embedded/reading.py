@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from perago.errors import NotFoundError, StoreUnavailableError
-from perago.ports import Advance, Fetch
+from perago.ports import Advance, Damage, Fetch
 from perago.protocol.values import ChangeSet, Commit, Entry, ObjectInfo
 from perago.stores.embedded import commits, delivering, ranges, refs, snapshots, trees
 from perago.stores.embedded.catalogue import Catalogue
@@ -36,6 +37,10 @@ class Reading:
     @property
     def checksum(self) -> str:
         return ranges.ALGORITHM
+
+    @property
+    def direct(self) -> None:
+        """Offer nothing: its objects can only be had through it."""
 
     def repositories(self) -> tuple[str, ...]:
         """List repositories by name."""
@@ -75,6 +80,30 @@ class Reading:
             ObjectInfo(key, entry.size, entry.checksum)
             for key, entry in trees.scan(tree, self._load, root)
         )
+
+    @property
+    def readers(self) -> int:
+        return os.cpu_count() or 1
+
+    def page(
+        self, repository: str, ref: str, root: str, after: str, limit: int
+    ) -> Sequence[ObjectInfo]:
+        tree = tuple(each for each in self._tree(repository, ref) if each.last > after)
+        found = (
+            ObjectInfo(key, entry.size, entry.checksum)
+            for key, entry in trees.scan(tree, self._load, root)
+            if key > after
+        )
+        return list(islice(found, limit))
+
+    def check(
+        self,
+        repository: str,  # noqa: ARG002 - contents are shared by all repositories and commits
+        ref: str,  # noqa: ARG002 - as above
+        info: ObjectInfo,
+        scratch: Path,  # noqa: ARG002 - read in place
+    ) -> Damage | None:
+        return delivering.check(self._objects, info)
 
     def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
         before, after = self._tree(repository, left), self._tree(repository, right)

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from perago.errors import AlreadyExistsError, NothingToCommitError
 from perago.ports import Advance, Publication, Published, Put
-from perago.protocol.values import Commit, Entry, StagedWorkspace, Staging
+from perago.protocol.values import (
+    Commit,
+    Entry,
+    FenceKind,
+    StagedWorkspace,
+    Staging,
+    WorkspaceInput,
+)
 from perago.stores.embedded import (
     collecting,
     commits,
@@ -74,6 +81,12 @@ class EmbeddedStore(Reading):
         if sealed is None:
             raise _nothing_to_commit(staging.repository, staging.branch)
         return StagedWorkspace(staging.repository, staging.branch, sealed.commit.id)
+
+    def prove(self, workspace: WorkspaceInput, fence: FenceKind) -> None:
+        """Have nothing to prove: this store always compares and sets."""
+
+    def finished_head(self, repository: str, branch: str) -> Commit:
+        return self.head(repository, branch)  # A replacement is one transaction here.
 
     def apply(self, publication: Publication) -> Published:
         with self._catalogue.writing(timeout_seconds=publication.timeout_seconds) as db:

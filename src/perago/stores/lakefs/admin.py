@@ -13,9 +13,12 @@ from perago.errors import UsageError
 from perago.ports import Publication, Put
 from perago.protocol.names import STAGING
 from perago.protocol.publication import Merge, Relocate
-from perago.protocol.values import Staging
+from perago.protocol.values import Staging, WorkspaceInput
+from perago.stores.lakefs.action import PROBE
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
+from perago.stores.lakefs.hard import is_unfinished
+from perago.stores.lakefs.proving import Proving, probed_at
 from perago.stores.lakefs.store import LakeFSStore
 from perago.transfer.copying import entry_of
 from perago.transfer.wire import path_of
@@ -66,17 +69,54 @@ def server_time(client: LakeFSClient) -> str:
 
 def staging_branches(client: LakeFSClient, repository: str) -> Iterator[str]:
     """List the private branches of attempts, living and dead."""
+    for name, _ in _branches(client, repository, {"prefix": STAGING, "show_hidden": True}):
+        yield name
+
+
+def forgotten_probes(
+    client: LakeFSClient, repository: str, age_seconds: float, now: float
+) -> list[str]:
+    """Find the scratch branches of the hard fence that are older than that (V7)."""
+    found = _branches(client, repository, {"prefix": PROBE, "show_hidden": True})
+    return [name for name, _ in found if now - probed_at(name) > age_seconds]
+
+
+def unfinished_branches(store: LakeFSStore, repository: str) -> list[str]:
+    """Find the branches whose head is half of a replacement (K3)."""
+    return [
+        name
+        for name, head in _branches(store.client, repository, {})
+        if is_unfinished(store.commit(repository, head))
+    ]
+
+
+def _branches(
+    client: LakeFSClient, repository: str, query: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
     path = path_of("repositories", repository, "branches")
-    query = {"prefix": STAGING, "show_hidden": True}
     for item in client.pages(Ask(f"list branches of {repository}", "GET", path, query=query)):
-        yield str(item["id"])
+        yield str(item["id"]), str(item["commit_id"])
+
+
+def default_branch(client: LakeFSClient, repository: str) -> str:
+    """Say which branch a repository begins with."""
+    path = path_of("repositories", repository)
+    return str(client.ask(Ask(f"read repository {repository}", "GET", path))["default_branch"])
+
+
+def fence(store: LakeFSStore, repository: str) -> str | None:
+    """Try the hard fence on the default branch; None when it is not installed there."""
+    branch = default_branch(store.client, repository)
+    head = store.head(repository, branch).id
+    if Proving(store.client).action(repository, head) is None:
+        return None
+    store.prove(WorkspaceInput(repository, branch, "commit", head), "hard")
+    return branch
 
 
 def rehearse(store: LakeFSStore, repository: str, name: str) -> str:
     """Do on two scratch branches what an attempt does; says which way the bytes went."""
-    path = path_of("repositories", repository)
-    branch = store.client.ask(Ask(f"read repository {repository}", "GET", path))["default_branch"]
-    base = store.head(repository, branch)
+    base = store.head(repository, default_branch(store.client, repository))
     work, target = Staging(repository, f"{name}-work"), Staging(repository, f"{name}-target")
     with ExitStack() as undo, tempfile.TemporaryDirectory(prefix="perago-doctor-") as directory:
         for scratch in (work, target):

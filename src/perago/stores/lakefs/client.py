@@ -86,17 +86,16 @@ class LakeFSClient:
         raise translate(ask.call, status, why, ask.what)
 
     def pages(self, ask: Ask) -> Iterator[Any]:
-        """Walk a listing page by page."""
-        after = ""
+        """Walk a listing page by page; ``after`` and ``amount`` may be in the query."""
+        query: dict[str, Any] = {"amount": PAGE, "after": "", **(ask.query or {})}
         while True:
-            query = {**(ask.query or {}), "amount": PAGE, "after": after}
             page = self.ask(
                 Ask(ask.what, ask.method, ask.path, ask.call, query, None, ask.timeout_seconds)
             )
             yield from page["results"]
             if not page["pagination"]["has_more"]:
                 return
-            after = page["pagination"]["next_offset"]
+            query["after"] = page["pagination"]["next_offset"]
 
     def header(self, method: str, path: str, name: str) -> str:
         """Return one header of an answer; empty when there is none."""

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from perago.errors import StoreError
 from perago.protocol.values import ObjectInfo
 
 _SCHEMA = """
@@ -98,6 +99,14 @@ class Manifests:
         delta = self._delta(repository, as_ref)
         if delta is not None:
             self.derive(repository, ref, delta)
+
+    def forget(self, repository: str, ref: str) -> None:
+        """Know nothing of a staging branch any more: others write on it."""
+        self._write("DELETE FROM deltas WHERE repository=? AND ref=?", repository, ref)
+        if self._delta(repository, ref) is not None:  # What is wrong must not be believed later.
+            raise StoreError(
+                f"{self._path} cannot be written", remedy="remove it; it is only a cache"
+            )
 
     def close(self) -> None:
         """Close this thread's connection."""

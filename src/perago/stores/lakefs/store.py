@@ -1,4 +1,4 @@
-"""The ``Store`` port on lakeFS (rules D, S, P, N, K1, K4).
+"""The ``Store`` port on lakeFS (rules D, S, P, N, K1, K3, K4).
 
 Nothing of an attempt is remembered here: every call carries all it needs (S4, W3). What is kept
 between calls is what never changes: commits by their id, listings of commits, contents.
@@ -9,28 +9,38 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from perago.errors import (
     NotFoundError,
     OutcomeUnknownError,
     PublishFenceError,
-    RuntimeConfigError,
     StoreError,
+    UnpublishableFileError,
 )
-from perago.ports import Advance, Fetch, Publication, Published, Put
-from perago.protocol.publication import Merge, Relocate
+from perago.ports import Advance, Damage, Fetch, Publication, Published, Put
+from perago.protocol.paths import ACTIONS, is_action
+from perago.protocol.publication import Merge
+from perago.protocol.recovery import wanted_by
 from perago.protocol.values import (
     ChangeSet,
     Commit,
+    FenceKind,
     ObjectInfo,
     StagedWorkspace,
     Staging,
+    WorkspaceInput,
 )
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs.client import Ask, LakeFSClient
+from perago.stores.lakefs import checking
+from perago.stores.lakefs.client import PAGE, Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
+from perago.stores.lakefs.hard import HardFence
+from perago.stores.lakefs.in_place import LakeFSInPlace
 from perago.stores.lakefs.manifests import Delta, Manifests
+from perago.stores.lakefs.proving import Proving
 from perago.stores.lakefs.roads import Roads
 from perago.stores.lakefs.tags import checksum_of
 from perago.transfer import parallel
@@ -54,9 +64,12 @@ class LakeFSStore:
         self.client = LakeFSClient(settings, TRANSFERS)
         self._pace = parallel.Pace(TRANSFERS, FIRST_TRANSFERS)
         self._roads = Roads(settings, self.client, self._pace)
+        self.direct = LakeFSInPlace(settings, self.client, manifests)
         self._cache = cache
         self._manifests = manifests
         self._commits: dict[tuple[str, str], Commit] = {}
+        self._proving = Proving(self.client)
+        self._hard = HardFence(self.client, self.head)
 
     # --- reading ----------------------------------------------------------------------------
 
@@ -101,6 +114,22 @@ class LakeFSStore:
             self._manifests.remember(repository, ref, root, found)
         return found
 
+    @property
+    def readers(self) -> int:
+        return TRANSFERS
+
+    def page(
+        self, repository: str, ref: str, root: str, after: str, limit: int
+    ) -> Sequence[ObjectInfo]:
+        path = path_of("repositories", repository, "refs", ref, "objects", "ls")
+        query = {"prefix": root, "after": after, "amount": min(limit, PAGE)}
+        ask = Ask(f"list objects of {ref} of {repository}", "GET", path, query=query)
+        return [_info(item) for item in islice(self.client.pages(ask), limit)]
+
+    def check(self, repository: str, ref: str, info: ObjectInfo, scratch: Path) -> Damage | None:
+        with self._pace.turn():
+            return checking.check(self._roads.of(repository, ref), ref, info, scratch)
+
     def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
         path = path_of("repositories", repository, "refs", left, "diff", right)
         query = {"prefix": root, "type": "two_dot"}
@@ -142,6 +171,7 @@ class LakeFSStore:
     def write(
         self, staging: Staging, puts: Sequence[Put], deletes: Sequence[str], advance: Advance
     ) -> None:
+        _refuse_actions((*(put.key for put in puts), *deletes))
         road = self._roads.of(staging.repository, staging.branch)
 
         def send(put: Put, report: Advance) -> None:
@@ -177,18 +207,27 @@ class LakeFSStore:
 
     # --- publishing -------------------------------------------------------------------------
 
+    def prove(self, workspace: WorkspaceInput, fence: FenceKind) -> None:
+        if fence == "hard":
+            self._proving.prove(workspace)
+
+    def finished_head(self, repository: str, branch: str) -> Commit:
+        return self._hard.finish(repository, branch)
+
     def apply(self, publication: Publication) -> Published:
-        if publication.fence == "hard":
-            raise RuntimeConfigError(
-                "fence 'hard' is not available on lakeFS in this version",
-                remedy="declare fence='head' or fence='lineage'",
-            )
         decision = publication.decision
+        if publication.fence == "hard":
+            source = wanted_by(decision)
+            self._proving.covers(publication.repository, source, publication.branch)
+            published = self._hard.apply(publication)
+            if isinstance(decision, Merge):
+                self._learn(publication.repository, published.ref, source)
+            return published
         if isinstance(decision, Merge):
             ref = self._merge(publication, decision)
             self._learn(publication.repository, ref, decision.source)
         else:
-            ref = decision.to if isinstance(decision, Relocate) else decision.source
+            ref = wanted_by(decision)
             self._reset(publication, ref)
         return Published(ref, publication.fence)
 
@@ -284,6 +323,16 @@ class LakeFSStore:
                 if not isinstance(error, OutcomeUnknownError) or not tries_left:
                     raise
         raise AssertionError("unreachable")
+
+
+def _refuse_actions(keys: Iterable[str]) -> None:
+    """Keep tasks from the server's hooks, the fence among them (S3)."""
+    for key in keys:
+        if is_action(key):
+            raise UnpublishableFileError(
+                f"object {key!a} lies under {ACTIONS}/, which no task may write",
+                remedy="choose another directory",
+            )
 
 
 def _read(what: str, path: str, until: float | None) -> Ask:
