@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import attempt, conductor, memory, startup, transfer, warm
+from bench import attempt, conductor, memory, prefixes, spark, startup, transfer, warm
 from bench.comparison import Options, machine, measure, report
 
 COMPARISONS = {
@@ -24,6 +24,8 @@ COMPARISONS = {
     "chain": warm.chain,
     "memory": memory.comparison,
     "conductor": conductor.comparison,
+    "spark": spark.comparison,
+    "prefixes": prefixes.comparison,
 }
 WIDTH = 40
 console = Console(highlight=False)

@@ -27,8 +27,8 @@ from perago.process.threads import ThreadPool
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.settings import Settings, load_settings
+from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
-from perago.transfer.cache import ContentCache
 from perago.workspace.rooms import AttemptRooms
 
 if TYPE_CHECKING:
@@ -90,21 +90,7 @@ def open_store(home: Home, settings: Settings, kind: StoreKind) -> Store:
 
 def lakefs_of(settings: Settings) -> LakeFSStore:
     """Open the configured lakeFS with this machine's shared cache."""
-    if settings.lakefs is None:
-        raise RuntimeConfigError(
-            "lakeFS is not configured",
-            remedy="set LAKECTL_SERVER_ENDPOINT_URL, LAKECTL_CREDENTIALS_ACCESS_KEY_ID and"
-            " LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY, in the environment or in .env",
-        )
-    try:
-        from perago.stores.lakefs.manifests import Manifests
-        from perago.stores.lakefs.store import LakeFSStore
-    except ModuleNotFoundError as error:
-        raise RuntimeConfigError(
-            f"lakeFS needs the package {error.name!r}", remedy="install 'perago[lakefs]'"
-        ) from None
-    cache = ContentCache(settings.cache_root, settings.cache_max_bytes)
-    return LakeFSStore(settings.lakefs, cache, Manifests(settings.cache_root / "manifests.sqlite"))
+    return opening.lakefs_of(settings)
 
 
 def conductor_of(settings: Settings, call_seconds: float = 30.0) -> ConductorClient:

@@ -9,14 +9,24 @@ import typer
 from perago.errors import UsageError
 
 if TYPE_CHECKING:
+    from perago.ports import Store
     from perago.protocol.paths import Selection
+    from perago.settings import Settings
+    from perago.stores.spans import Listed
     from perago.wiring import Home
 
 Repository = Annotated[
     str | None,
     typer.Argument(help="Repository; may be left out when there is only one.", show_default=False),
 ]
+Engine = Annotated[
+    str,
+    typer.Option("--engine", help="Who does it: threads, spark, or auto by how many there are."),
+]
 Branch = Annotated[str, typer.Option("--branch", "-b", help="Branch to look at.")]
+StoreName = Annotated[
+    str, typer.Option("--store", help="Where to look: embedded, or the configured lakefs.")
+]
 
 
 def selection_of(prefix: str) -> Selection:
@@ -26,6 +36,18 @@ def selection_of(prefix: str) -> Selection:
     if problem := refuse_prefix(prefix):
         raise UsageError(f"prefix {prefix!r} {problem}")
     return Selection(normalise_prefix(prefix))
+
+
+def place_of(home: Home, store: str, repository: str | None) -> tuple[Store, str]:
+    """Return the store and the repository that are meant."""
+    from perago.cli.seed import chosen_store
+    from perago.wiring import lakefs_here
+
+    if chosen_store(store) == "embedded":
+        return home.store, repository_of(home, repository)
+    if not repository:
+        raise UsageError("which repository of lakeFS?", remedy="name it")
+    return lakefs_here(), repository
 
 
 def repository_of(home: Home, given: str | None) -> str:
@@ -43,3 +65,15 @@ def repository_of(home: Home, given: str | None) -> str:
             f"the store in {home.path} is empty", remedy="'perago run' makes a repository"
         )
     raise UsageError("which repository?", remedy=f"name one of {', '.join(known)}")
+
+
+def wants_spark(engine: str, listed: Listed, settings: Settings) -> bool:
+    """Tell whether Spark is to work on these objects: asked for, or too many for one process."""
+    engines = ("auto", "threads", "spark")
+    if engine not in engines:
+        raise UsageError(f"there is no engine {engine!r}", remedy=f"use {', '.join(engines)}")
+    if engine != "auto":
+        return engine == "spark"
+    from perago.spark import java
+
+    return listed.more_than(settings.spark.from_objects) and java.usable()

@@ -1,4 +1,4 @@
-"""A progress bar for long transfers; silent where nobody looks."""
+"""Progress bars for what takes long; silent where nobody looks."""
 
 from __future__ import annotations
 
@@ -25,3 +25,33 @@ def bytes_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     with progress:
         task = progress.add_task(text, total=total)
         yield lambda count: progress.advance(task, count)
+
+
+@contextmanager
+def count_bar(what: str) -> Iterator[Callable[[int], None]]:
+    """Count on standard error; nobody knows up to where."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda count: progress.advance(task, count)
+
+
+@contextmanager
+def share_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Draw how much is done of how much, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -185,9 +185,12 @@ class EventLog:
         rows: Iterable[_Row]
         query = f"SELECT {_COLUMNS} FROM events WHERE {where} ORDER BY {order}"  # noqa: S608 - our words
         rows = self._connection().execute(query, values)
+        same, attempt = "", Attempt("", "", 0, "", "")
         for at, execution, workflow, task_id, retry, reference, definition, name, facts in rows:
-            attempt = Attempt(workflow, task_id, retry, reference, definition)
-            yield Event(at, execution, attempt, name, json.loads(facts))
+            if execution != same:
+                same = execution
+                attempt = Attempt(workflow, task_id, retry, reference, definition)
+            yield Event(at, execution, attempt, name, json.loads(facts) if facts != "{}" else {})
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)

@@ -9,12 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from perago.spark.source import register
     from perago.spark.workspace import SparkWorkspace
     from perago.spec import SparkSpec
 
-__all__ = ["SparkSpec", "SparkWorkspace"]
+__all__ = ["SparkSpec", "SparkWorkspace", "register"]
 
-_HOME = {"SparkSpec": "perago.spec", "SparkWorkspace": "perago.spark.workspace"}
+_HOME = {
+    "SparkSpec": "perago.spec",
+    "SparkWorkspace": "perago.spark.workspace",
+    "register": "perago.spark.source",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -25,6 +25,15 @@ def installed() -> bool:
     return importlib.util.find_spec("pyspark") is not None
 
 
+def usable(environ: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether Spark could be started here."""
+    try:
+        check(environ)
+    except RuntimeConfigError:
+        return False
+    return True
+
+
 def check(environ: Mapping[str, str] = os.environ) -> str:
     """Describe the Java that Spark would use, or say what is wrong with it."""
     if not installed():
