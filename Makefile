@@ -63,7 +63,7 @@ format: $(READY) ## rewrite the code the way lint wants it
 
 lock: $(NEED_UV) ## pin dependencies with hashes again (ARGS=--upgrade for newer ones)
 	@$(COMPILE) pyproject.toml -o requirements/run.txt
-	@$(COMPILE) pyproject.toml --extra conductor --extra data --extra lakefs --extra otel --extra spark --group dev -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml --extra conductor --extra connect --extra data --extra lakefs --extra otel --extra spark --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml --extra conductor --extra lakefs --extra otel -o requirements/worker.txt
 	@$(COMPILE) --group build -o requirements/build.txt
 	@$(COMPILE) --group bootstrap -o requirements/uv.txt

@@ -1,0 +1,110 @@
+"""Real Spark servers from the installed PySpark: a standalone master, its workers, Connect."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pyspark
+
+HOST = "127.0.0.1"
+SECONDS = 120.0
+_HOME = Path(pyspark.__file__).parent
+_QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+@contextmanager
+def standalone(home: Path) -> Iterator[str]:
+    """Start a master and two workers of one core each; give the address."""
+    port = _free_port()
+    address = f"spark://{HOST}:{port}"
+    deploy, quiet = "org.apache.spark.deploy", ("--host", HOST, "--webui-port", "0")
+    with ExitStack() as stack:
+        log = stack.enter_context(
+            _server(home / "master", f"{deploy}.master.Master", *quiet, "--port", str(port))
+        )
+        _wait(lambda: _listens(port), log)
+        for number in (1, 2):
+            part = home / f"worker-{number}"
+            size = ("-c", "1", "-m", "1g", "-d", str(part))
+            name = f"{deploy}.worker.Worker"
+            stack.enter_context(_server(part, name, *quiet, *size, address))
+        _wait(lambda: log.read_text().count("Registering worker") == 2, log)
+        yield address
+
+
+@contextmanager
+def connect(home: Path) -> Iterator[str]:
+    """Start a Connect server on two threads; give the address."""
+    port = _free_port()
+    name = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    conf = {
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.bindAddress": HOST,
+        "spark.driver.host": HOST,
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home),
+    }
+    settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    submit = ("--class", name, "--master", "local[2]", *settings, "spark-internal")
+    with _server(home, "org.apache.spark.deploy.SparkSubmit", *submit, memory="900m") as log:
+        _wait(lambda: _listens(port), log)
+        yield f"sc://{HOST}:{port}"
+
+
+@contextmanager
+def _server(home: Path, name: str, *arguments: str, memory: str = "256m") -> Iterator[Path]:
+    """Run a class of Spark in a directory that holds nothing of ours; give its log."""
+    home.mkdir(parents=True)
+    log = home / "log.txt"
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    environ |= {
+        "SPARK_HOME": str(_HOME),
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_DAEMON_MEMORY": memory,
+        "SPARK_DAEMON_JAVA_OPTS": f"{_QUICK} -Dspark.master.rest.enabled=false",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [_HOME / "bin" / "spark-class", name, *arguments],
+            cwd=home,
+            env=environ,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield log
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(SECONDS)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind((HOST, 0))
+        return int(found.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((HOST, port), 1.0):
+        return True
+    return False
+
+
+def _wait(true: Callable[[], bool], log: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < deadline, log.read_text()[-2000:]
+        time.sleep(0.1)
