@@ -164,6 +164,9 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.ports": perago("errors", "protocol"),
     "perago.track": perago("errors", "protocol", "ports"),
     "perago.publishing": perago("errors", "protocol", "ports", "track"),
+    "perago.staging": perago("errors", "protocol", "ports", "track"),
+    "perago.fencing": perago("errors", "protocol", "ports", "publishing"),
+    "perago.workplaces": perago("errors", "protocol", "ports", "workspace.scan"),
     "perago.spec": perago("errors", "protocol"),
     "perago.settings": perago("errors", "protocol"),
 }
@@ -221,7 +224,8 @@ FOREIGN = {
     "prometheus_client": perago("observe"),
     "pyspark": perago("spark"),
     "py4j": perago("spark"),
-    "pyarrow": perago("data"),
+    "grpc": perago("spark"),
+    "pyarrow": perago("data", "spark"),
     "pytest": perago("testing"),
     "hypothesis": perago("testing"),
 }

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from perago.errors import GuardrailViolation, PostGuardrailViolation, PreGuardrailViolation
-from perago.ports import Engine, Room
+from perago.ports import Engine
 from perago.protocol import data
 from perago.protocol.data import DataGuard, Measure, Table, Verdict
 from perago.protocol.guard import FileGuard, Tree
-from perago.protocol.paths import Selection
 from perago.protocol.values import Phase
 from perago.spec import Guard
 from perago.track import Track
-from perago.workspace.scan import survey
+from perago.workplaces import Workplace
 
 Tables = dict[str, Table | None]
 _LOOK = "look at these rows, then correct the data or the task"
@@ -26,8 +26,9 @@ class Guarding:
 
     track: Track
     engine: Engine
-    room: Room
-    select: Selection
+    place: Workplace
+    verdicts: list[Verdict] = field(default_factory=list)
+    """What the guards of tables said, in order: before the body, then after it."""
     before: Tables = field(default_factory=dict)
     passed: list[Verdict] = field(default_factory=list)
 
@@ -46,14 +47,14 @@ class Guarding:
 
     def _check(self, phase: Phase, guards: Sequence[Guard]) -> None:
         """Ask all guards of a phase; the first violation ends it, tables tell all of theirs."""
-        tree = survey(self.room.workspace, self.select)
-        for guard in guards:
-            if not isinstance(guard, DataGuard):
-                name, problem = ask(guard, tree, self.room)
-                found = problem.message if problem else None
-                self.track.event("guard", phase=phase, guard=name, violation=found)
-                if problem is not None:
-                    raise _violated(phase, f"{name}: {found}", problem.remedy)
+        plain = [guard for guard in guards if not isinstance(guard, DataGuard)]
+        tree = self.place.tree() if plain else Tree.of(())
+        for guard in plain:
+            name, problem = ask(guard, tree, self.place.root)
+            found = problem.message if problem else None
+            self.track.event("guard", phase=phase, guard=name, violation=found)
+            if problem is not None:
+                raise _violated(phase, f"{name}: {found}", problem.remedy)
         broken: list[Verdict] = []
         for verdict in self._judge([guard for guard in guards if isinstance(guard, DataGuard)]):
             self.track.event(
@@ -63,6 +64,7 @@ class Guarding:
                 violation=verdict.violation,
                 **verdict.facts(),
             )
+            self.verdicts.append(verdict)
             (broken if verdict.violation else self.passed).append(verdict)
         if broken:
             raise _violated(phase, "; ".join(map(_told, broken)), _LOOK)
@@ -86,7 +88,7 @@ class Guarding:
 
 
 def ask(
-    guard: FileGuard | Callable[..., None], tree: Tree, room: Room
+    guard: FileGuard | Callable[..., None], tree: Tree, root: Path | None
 ) -> tuple[str, GuardrailViolation | None]:
     """Run one guard; anything an author's guard raises but a violation is its bug (T3)."""
     if isinstance(guard, FileGuard):
@@ -94,7 +96,7 @@ def ask(
         return str(guard), GuardrailViolation(text) if text else None
     name = getattr(guard, "__name__", type(guard).__name__)
     try:
-        guard(room.workspace)
+        guard(root)
     except GuardrailViolation as violation:
         return name, GuardrailViolation(violation.message or "violated", remedy=violation.remedy)
     return name, None

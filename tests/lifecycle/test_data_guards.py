@@ -7,7 +7,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, require_file, task
+from perago.brokers.conductor.taskdef import taskdef
 from perago.data import max_drift, require_not_null, require_rows, require_unique, require_values
+from perago.definition import definition_of
 from perago.protocol.values import Status
 from perago.testing import Lab
 
@@ -42,6 +44,25 @@ def test_x5_a_good_table_is_published_and_the_commit_says_so(perago_lab: Lab) ->
     run = perago_lab.run(guarded, {"content": GOOD}, files={"shop/in.csv": "id\n1\n"})
     assert run.completed, run.reason
     assert run.history[0].metadata["perago.data_guards"] == "4 passed: out.csv 3 rows"
+    said = run.guards
+    assert [each["table"] for each in said] == ["in.csv", *["out.csv"] * 4]
+    assert not any(each["violation"] for each in said)
+
+
+def test_x5_the_output_of_a_refused_attempt_shows_the_offending_rows(perago_lab: Lab) -> None:
+    bad = "id,price\n1,-2\n1,5\n"
+    run = perago_lab.run(guarded, {"content": bad}, files={"shop/in.csv": "id\n1\n"})
+    assert run.status is Status.FAILED
+    unique, values = run.guards[2:4]
+    assert unique["violation"] == "1 of 2 rows repeat a key (id)"
+    assert unique["samples"] == ["id=1, times=2"]
+    assert (values["rows"], values["offending"]) == (2, 1)
+
+
+def test_x5_a_taskdef_tells_of_guards_where_there_are_some() -> None:
+    schema = taskdef(definition_of(guarded))["outputSchema"]["data"]
+    assert schema["properties"]["guards"]["type"] == "array"
+    assert "guards" not in schema["required"]
 
 
 def test_x5_one_failed_try_shows_all_that_is_wrong(perago_lab: Lab) -> None:

@@ -98,11 +98,13 @@ class Stage:
         done = self.perago("register", "deeds", **more)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def start(self, *options: str, ready: bool = True, **more: str) -> Worker:
+    def start(
+        self, *options: str, ready: bool = True, module: str = "deeds", **more: str
+    ) -> Worker:
         log = self.directory / f"worker-{len(self.workers)}.log"
         with log.open("w") as stream:
             process = subprocess.Popen(
-                [sys.executable, "-m", "perago", "start", "deeds", *options],
+                [sys.executable, "-m", "perago", "start", module, *options],
                 cwd=self.directory,
                 env=self.environment(**more),
                 stdout=stream,

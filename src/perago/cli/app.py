@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final
 
 import typer
 
@@ -22,45 +22,48 @@ from perago.cli import (
     log,
     register,
     repo,
+    report,
     run,
     runs,
     start,
     status,
+    verify,
 )
 from perago.cli.exits import INTERRUPTED, exit_code
+from perago.cli.help import Command, Group
 from perago.cli.screen import complain
 from perago.errors import PeragoError
 
 app = typer.Typer(
     name="perago",
+    cls=Group,
     help="Each task attempt is a transaction on a versioned workspace.\n\n"
-    "Start with [bold]perago init demo[/bold], then [bold]cd demo[/bold] and "
-    "[bold]perago run workflow.json tasks[/bold].",
+    "Start with: perago init demo; cd demo; perago run workflow.json tasks",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_START = "Start"
-_LOOK = "Look"
-_KEEP = "Keep tidy"
-
-app.command("init", rich_help_panel=_START)(init.init)
-app.command("check", rich_help_panel=_START)(check.check)
-app.command("run", rich_help_panel=_START)(run.run)
-app.command("extract", rich_help_panel=_START)(extract.extract)
-app.command("register", rich_help_panel=_START)(register.register)
-app.command("start", rich_help_panel=_START)(start.start)
-app.command("status", rich_help_panel=_LOOK)(status.status)
-app.command("runs", rich_help_panel=_LOOK)(runs.runs)
-app.command("log", rich_help_panel=_LOOK)(log.log)
-app.command("inspect", rich_help_panel=_LOOK)(inspect.inspect)
-app.command("diff", rich_help_panel=_LOOK)(diff.diff)
-app.command("checkout", rich_help_panel=_LOOK)(checkout.checkout)
+_START, _LOOK, _KEEP = "Start", "Look", "Keep tidy"
+_COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
+    _START: (init.init, check.check, run.run, extract.extract, register.register, start.start),
+    _LOOK: (
+        status.status,
+        runs.runs,
+        log.log,
+        inspect.inspect,
+        diff.diff,
+        checkout.checkout,
+        report.report,
+        verify.verify,
+    ),
+    _KEEP: (doctor.doctor, gc.gc),
+}
+for _panel, _functions in _COMMANDS.items():
+    for _function in _functions:
+        app.command(_function.__name__, cls=Command, rich_help_panel=_panel)(_function)
 app.add_typer(repo.app, name="repo", rich_help_panel=_START)
-app.command("doctor", rich_help_panel=_KEEP)(doctor.doctor)
-app.command("gc", rich_help_panel=_KEEP)(gc.gc)
 app.add_typer(dev.app, name="dev", rich_help_panel=_START)
 
 

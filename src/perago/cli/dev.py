@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perago.cli.help import Command, Group
 from perago.cli.screen import AsJson, emit, fields, plain, say, size, table, when
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from perago.dev import Instance, ServerName, ServerStatus, Sources
 
 app = typer.Typer(
+    cls=Group,
     help="Run real lakeFS and Conductor servers on this machine.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
 )
 _STYLES = {"running": "green", "dead": "bold red", "stopped": "dim"}
 
@@ -42,7 +43,7 @@ class Server(StrEnum):
 Name = Annotated[str, typer.Option("--name", help="Which instance; several can run side by side.")]
 
 
-@app.command()
+@app.command(cls=Command)
 def up(
     name: Name = "default",
     lakefs: Annotated[bool, typer.Option("--lakefs", help="Start lakeFS.")] = False,
@@ -75,7 +76,7 @@ def up(
     _show_use(found)
 
 
-@app.command()
+@app.command(cls=Command)
 def fetch(as_json: AsJson = False) -> None:
     """Build or fetch every server now, so that later starts take seconds."""
     from perago.dev.recipes import PROGRAMS
@@ -88,7 +89,7 @@ def fetch(as_json: AsJson = False) -> None:
         fields({name: plain(path) for name, path in found.items()})
 
 
-@app.command()
+@app.command(cls=Command)
 def status(name: Name = "", as_json: AsJson = False) -> None:
     """Show each server: whether it runs, where, since when and how big it is."""
     from perago.dev import Instance, instances
@@ -104,7 +105,7 @@ def status(name: Name = "", as_json: AsJson = False) -> None:
         _show(instance)
 
 
-@app.command()
+@app.command(cls=Command)
 def down(
     name: Name = "default",
     everything: Annotated[
@@ -133,7 +134,7 @@ def down(
         say(f"[bold]{instance.name}[/bold] is down; {plain(rest)}")
 
 
-@app.command()
+@app.command(cls=Command)
 def logs(
     server: Annotated[Server | None, typer.Argument(help="Only this server's.")] = None,
     name: Name = "default",

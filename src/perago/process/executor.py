@@ -20,9 +20,8 @@ from perago.protocol.values import Claim, Status
 
 SIGN_SECONDS: Final = 2.0
 """How often a busy executor says that it lives."""
-_PAUSE_SECONDS: Final = 0.05
-_TOGETHER_SECONDS: Final = 0.02
-"""Messages that follow each other faster than this travel together."""
+_TOGETHER_SECONDS: Final = 0.1
+"""Messages that follow each other faster than this travel together: each wakes up the owner."""
 _AT_ONCE: Final = frozenset({"before body", "decided"})
 """Events that travel at once: the author's code comes next, or the next claim may be fetched."""
 
@@ -104,7 +103,7 @@ class Executor:
         signed = 0.0
         while True:
             self._busy.wait()
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_TOGETHER_SECONDS)
             with suppress(OSError):
                 self._flush()
                 if self._busy.is_set() and time.monotonic() - signed > SIGN_SECONDS:

@@ -18,7 +18,7 @@ from perago.protocol.points import POINTS
 from perago.protocol.values import Claim
 
 VARIABLE = "PERAGO_KILL_AT"
-_LAST_WORDS_SECONDS = 0.15
+_LAST_WORDS_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)

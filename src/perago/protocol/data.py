@@ -205,6 +205,15 @@ class Verdict:
             found["samples"] = list(self.samples)
         return found
 
+    def as_json(self) -> dict[str, object]:
+        """Return it as the output of a task shows it."""
+        return {"guard": self.guard, "violation": self.violation, **self.facts()}
+
+
+def told(verdicts: Iterable[Verdict]) -> dict[str, object]:
+    """Return the part of a task's output that tells what was checked, and what was found (X5)."""
+    return {"guards": [verdict.as_json() for verdict in verdicts]}
+
 
 class DataGuard(ABC):
     """A guardrail on one table of the workspace."""

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from perago.definition import TaskDefinition
+from perago.protocol.data import DataGuard
 
 WORKSPACE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -60,10 +61,21 @@ def taskdef(task: TaskDefinition) -> dict[str, Any]:
         "inputSchema": _schema(
             f"{task.name}.input", inputs, _model_schema(task.params_model, "validation")
         ),
-        "outputSchema": _schema(
-            f"{task.name}.output", outputs, _model_schema(task.result_model, "serialization")
+        "outputSchema": _with_guards(
+            task,
+            _schema(
+                f"{task.name}.output", outputs, _model_schema(task.result_model, "serialization")
+            ),
         ),
     }
+
+
+def _with_guards(task: TaskDefinition, schema: dict[str, Any]) -> dict[str, Any]:
+    """Let the output say what guards of tables found; only of a task that has some (X5)."""
+    spec = task.workspace
+    if spec and any(isinstance(guard, DataGuard) for guard in (*spec.pre, *spec.post)):
+        schema["data"]["properties"]["guards"] = {"type": "array", "items": {"type": "object"}}
+    return schema
 
 
 def _controls(task: TaskDefinition) -> dict[str, Any]:
