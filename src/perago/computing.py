@@ -7,23 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from perago.errors import RuntimeConfigError
-from perago.ports import Engine, Room, Site
+from perago.ports import Engine, Site
 from perago.protocol.data import Measure, Table
-from perago.protocol.diff import diff
-from perago.protocol.paths import Selection
 from perago.protocol.spark import SparkNeed
-from perago.protocol.values import ChangeSet, Claim
 from perago.settings import SparkSettings
-from perago.workspace.scan import Baseline, scan
-
-
-def site_of(claim: Claim, room: Room, select: Selection, before: Baseline, checksum: str) -> Site:
-    """Describe where an attempt on a workspace computes."""
-
-    def changes() -> ChangeSet:
-        return diff(before.manifest, scan(room.workspace, select, checksum, before))
-
-    return Site(claim.execution_id, room.workspace, before.manifest, changes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ValidationError
 from perago.errors import ResultError, TaskDefinitionError, TaskParamsError
 from perago.metrics import MetricRecorder
 from perago.protocol.budget import Budget, response_warning
+from perago.protocol.data import DataGuard
+from perago.protocol.guard import FileGuard
 from perago.spec import MetricSpec, SparkSpec, TaskControls, WorkspaceSpec, declared
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,6 +55,11 @@ class TaskDefinition:
     def writable(self) -> bool:
         """Tell whether the task may publish."""
         return self.workspace is not None and not self.workspace.read_only
+
+    @property
+    def direct(self) -> bool:
+        """Tell whether the task wants its workspace where it is stored (X2)."""
+        return self.spark is not None and self.spark.need.direct
 
     @property
     def budget(self) -> Budget:
@@ -138,6 +145,8 @@ def task(  # noqa: PLR0913 - the names are the author's interface
             name, function, has_workspace=workspace is not None
         )
         on_spark = _check_spark(name, roles, workspace, declared=spark is not None)
+        if spark is not None and spark.need.direct:
+            _check_direct(name, roles, workspace)
         definition = TaskDefinition(
             name=name,
             owner_email=owner_email,
@@ -329,6 +338,24 @@ def _check_spark(
                 remedy="add 'spark: SparkSession' to the function, or use another guardrail",
             )
     return on_spark
+
+
+def _check_direct(name: str, roles: Mapping[str, Role], workspace: WorkspaceSpec | None) -> None:
+    """Refuse what needs files: a direct workspace has none on this machine (X2)."""
+    problem = None
+    if workspace is None or Role.SPARK_WORKSPACE not in roles.values():
+        problem = "has no directory", "take it as 'workspace: SparkWorkspace'"
+    elif not all(isinstance(guard, FileGuard | DataGuard) for guard in workspace.guards):
+        problem = "has no files for a guard of your own to open", "use the guards of perago"
+    elif workspace.include or workspace.exclude:
+        problem = "cannot leave files out", "drop include and exclude, or choose a narrower prefix"
+    elif workspace.fence == "lineage":
+        problem = "is staged before the head is known, which fence 'lineage' needs", "use 'head'"
+    if problem:
+        raise TaskDefinitionError(
+            f"task {name!r}: a direct workspace {problem[0]}",
+            remedy=f"{problem[1]}, or drop workspace='direct'",
+        )
 
 
 def _is_model(hint: object) -> typing.TypeGuard[type[BaseModel]]:

@@ -2,7 +2,8 @@
 
 ::
 
-    Claim --1 validate--> Job --2 directory, 3 download--> Manifest of A
+    Claim --1 validate--> Job --2 directory, 3 download--> Workplace with A in it
+                |-- direct: fence, private branch from A, nothing downloaded --> Workplace
               4 pre guardrails   5 body   6 result model, post guardrails
                 |-- read-only ----------------------------------> completed with A
               7 diff --> ChangeSet      8 first attempt fence
@@ -23,19 +24,15 @@ import json
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pydantic import BaseModel
 
-from perago.computing import Computing, site_of
+from perago.computing import Computing
 from perago.definition import Role, TaskDefinition
-from perago.errors import (
-    AlreadyExistsError,
-    BrokerUnavailableError,
-    PeragoError,
-    PublishFenceError,
-    ResultError,
-)
+from perago.errors import PeragoError, ResultError
+from perago.fencing import AttemptFence, moved
 from perago.guarding import Guarding
 from perago.metrics import SinkRecorder
 from perago.ports import (
@@ -46,40 +43,33 @@ from perago.ports import (
     Fetch,
     Journal,
     Published,
-    Put,
     Room,
     Rooms,
     Site,
     Store,
 )
-from perago.protocol import audit, lineage, names
+from perago.protocol import audit, lineage
+from perago.protocol.data import Verdict, told
 from perago.protocol.diff import diff
-from perago.protocol.fence import assert_current_attempt_snapshot
 from perago.protocol.job import assert_full_commit_id, split_input
 from perago.protocol.outcome import Outcome, classify
 from perago.protocol.paths import Selection, plan_download
-from perago.protocol.publication import (
-    Situation,
-    decide,
-)
+from perago.protocol.publication import Situation, decide
 from perago.protocol.values import (
-    ChangeSet,
     Claim,
     Commit,
     FenceKind,
-    Manifest,
     Phase,
     StagedWorkspace,
-    Staging,
     Status,
     WorkspaceInput,
 )
-from perago.publishing import POLL_SECONDS, RESTART, Publisher, Target
+from perago.publishing import Publisher, Target
 from perago.reporting import report
+from perago.staging import Stage
 from perago.track import Track
-from perago.workspace.scan import Baseline, baseline, scan
-
-FENCE_TRIES = 3
+from perago.workplaces import Change, Directory, InPlace, Workplace
+from perago.workspace.scan import baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +101,6 @@ class Job:
     params: BaseModel
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What will be published, as a step from ``base``: A, or H under fence ``lineage``."""
-
-    base: str
-    room: Room
-    after: Manifest
-    steps: ChangeSet
-
-
 def run_attempt(claim: Claim, task: TaskDefinition, shells: Shells) -> Outcome:
     """Run one attempt and report it; never raises for anything the attempt did."""
     outcome = transact(claim, task, shells)
@@ -145,6 +125,8 @@ class Execution:
         self._shells = shells
         self._store = shells.store
         self._track = track
+        self._verdicts: list[Verdict] = []
+        self._fence = AttemptFence(claim.attempt, shells.store, shells.broker, shells.clock)
 
     def run(self) -> Outcome:
         """Do steps 1 to 14: the transaction, then the undoing of all it made for itself."""
@@ -160,6 +142,8 @@ class Execution:
                     # Our own errors say all there is to say; others have a place in the code.
                     text = "".join(traceback.format_exception(error))
                     self._track.event("traceback", text=text)
+            if self._verdicts:  # X5: also, and above all, of a table that was refused.
+                outcome = replace(outcome, output={**outcome.output, **told(self._verdicts)})
             self._track.event(
                 "decided", status=outcome.status, reason=outcome.reason, output=outcome.output
             )
@@ -173,21 +157,19 @@ class Execution:
             engine = self._engine(undo, Site(self._claim.execution_id))
             return self._completed(None, self._result(self._body(None, params, engine)))
         job = Job(workspace, spec.selection, spec.fence, params)
-        room = self._enter(undo)
-        before = self._download(job, room)
-        site = site_of(self._claim, room, job.select, before, self._store.checksum)
-        engine = self._engine(undo, site)
-        guarding = Guarding(self._track, engine, room, job.select)
+        stage = Stage(self._claim, workspace.repository, self._store, self._track, undo)
+        place = self._place(job, self._enter(undo), stage)
+        engine = self._engine(undo, place.site)
+        guarding = Guarding(self._track, engine, place, self._verdicts)
         guarding.pre(spec.pre, spec.post)
-        result = self._result(self._body(room, params, engine))
+        result = self._result(self._body(place.root, params, engine))
         guarding.post(spec.post)
         if spec.read_only:
             return self._completed(workspace, result)
-        change = self._diff(job, room, before)
-        with self._track.phase(Phase.FENCE_ONE):
-            self._assert_current()
+        change = self._diff(place)
+        self._first_fence()
         if change.steps:
-            published = self._publish_change(job, change, guarding.metadata(), undo)
+            published = self._publish_change(job, place, change, stage, guarding.metadata())
         else:
             published = self._publish_nothing(job)
         return self._completed(workspace.at(published.ref), result, published.fence)
@@ -203,6 +185,8 @@ class Execution:
             if workspace is not None:
                 found = self._store.commit(workspace.repository, workspace.ref)
                 assert_full_commit_id(workspace, found.id)
+                if (spec := self._task.workspace) and not spec.read_only:
+                    self._store.prove(workspace, spec.fence)  # K3: before any work is done.
             return workspace, params
 
     def _enter(self, undo: ExitStack) -> Room:
@@ -216,7 +200,23 @@ class Execution:
             )
             return room
 
-    def _download(self, job: Job, room: Room) -> Baseline:
+    def _place(self, job: Job, room: Room, stage: Stage) -> Workplace:
+        """Choose where the body works; a store that cannot be worked on in place is downloaded."""
+        direct = self._store.direct if self._task.direct else None
+        if direct is None:
+            return self._download(job, room)
+        repository, ref = job.workspace.repository, job.workspace.ref
+        staging = None
+        if self._task.writable:  # X2: the branch is there before the body, so a fence is before it.
+            self._first_fence()
+            with self._track.phase(Phase.STAGE):
+                stage.open(ref)
+            staging = stage.staging
+        return InPlace(
+            self._claim.execution_id, ref, job.select, self._store, direct, repository, staging
+        )
+
+    def _download(self, job: Job, room: Room) -> Directory:
         with self._track.phase(Phase.DOWNLOAD):
             repository, ref = job.workspace.repository, job.workspace.ref
             manifest = plan_download(
@@ -230,7 +230,9 @@ class Execution:
             meter = self._track.meter(Phase.DOWNLOAD, total)
             self._store.fetch(repository, ref, wanted, meter)
             self._track.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
-            return baseline(room.workspace, manifest, self._store.checksum)
+            checksum = self._store.checksum
+            before = baseline(room.workspace, manifest, checksum)
+            return Directory(self._claim.execution_id, ref, job.select, room, before, checksum)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec = self._task.spark
@@ -238,11 +240,11 @@ class Execution:
         undo.callback(engine.close)
         return engine
 
-    def _body(self, room: Room | None, params: BaseModel, engine: Engine) -> object:
+    def _body(self, root: Path | None, params: BaseModel, engine: Engine) -> object:
         with self._track.phase(Phase.BODY), self._shells.around_body(), engine.running():
             return self._task.call(
                 {
-                    Role.WORKSPACE: lambda: room.workspace if room else None,
+                    Role.WORKSPACE: lambda: root,
                     Role.PARAMS: lambda: params,
                     Role.METRICS: lambda: SinkRecorder(self._track.measured),
                     Role.SPARK: engine.session,
@@ -261,36 +263,32 @@ class Execution:
                 )
             return result
 
-    def _diff(self, job: Job, room: Room, before: Baseline) -> Change:
+    def _diff(self, place: Workplace) -> Change:
         with self._track.phase(Phase.DIFF):
-            after = scan(room.workspace, job.select, self._store.checksum, before)
-            steps = diff(before.manifest, after)
+            change = place.change()
+            steps = change.steps
             self._track.event(
                 "changed", added=steps.added, changed=steps.changed, removed=steps.removed
             )
-            return Change(job.workspace.ref, room, after, steps)
+            return change
 
-    def _assert_current(self) -> None:
-        """Ask the broker a few times; if it cannot say, the answer is no (F2)."""
-        for tries_left in reversed(range(FENCE_TRIES)):
-            try:
-                fresh = self._shells.broker.current(self._claim.attempt)
-            except BrokerUnavailableError:
-                if not tries_left:
-                    raise
-                self._shells.clock.sleep(POLL_SECONDS)
-            else:
-                assert_current_attempt_snapshot(self._claim.attempt, fresh)
-                return
+    def _first_fence(self) -> None:
+        with self._track.phase(Phase.FENCE_ONE):
+            self._fence.check()
 
     # --- steps 9 to 11: the publication ------------------------------------------------------
 
     def _publish_nothing(self, job: Job) -> Published:
         """Complete without a commit, and leave the branch where the output says (N1 to N4)."""
-        return self._publish(job, self._head_after_fence(job), None, {})
+        return self._publish(job, self._head_after_fence(job), None, audit.identity(self._claim))
 
     def _publish_change(
-        self, job: Job, change: Change, checked: Mapping[str, str], undo: ExitStack
+        self,
+        job: Job,
+        place: Workplace,
+        change: Change,
+        stage: Stage,
+        checked: Mapping[str, str],
     ) -> Published:
         if job.fence == "lineage":
             change = self._rebase(job, change)
@@ -298,18 +296,20 @@ class Execution:
                 head = self._head_after_fence(job)
                 if head.id == change.base:
                     return Published(head.id, job.fence)
-                raise _moved(change.base, head.id)
-        staging = Staging(
-            job.workspace.repository,
-            names.staging_branch(self._claim.attempt, self._claim.execution_id),
-        )
+                raise moved(change.base, head.id)
         metadata = audit.staged_metadata(
-            self._claim, job.workspace, "/" + job.select.prefix, staging, checked
+            self._claim, job.workspace, "/" + job.select.prefix, stage.staging, checked
         )
-        staged = self._stage(job, change, staging, metadata, undo)
+        with self._track.phase(Phase.STAGE):
+            if isinstance(place, Directory):
+                stage.open(change.base)
+                stage.fill(place.puts(change), [*map(job.select.key, change.steps.removed)])
+            staged = stage.seal(metadata)
+            if isinstance(place, InPlace):
+                place.confirm(staged, change)
         head = self._head_after_fence(job)
         if job.fence == "lineage" and head.id != change.base:
-            raise _moved(change.base, head.id)
+            raise moved(change.base, head.id)
         return self._publish(job, head, staged, metadata)
 
     def _rebase(self, job: Job, change: Change) -> Change:
@@ -326,63 +326,11 @@ class Execution:
             raise self._target(job).fenced(problem)
         listing = self._store.listing(job.workspace.repository, head.id, job.select.root)
         steps = diff(plan_download(job.select, listing), change.after)
-        return Change(head.id, change.room, change.after, steps)
-
-    def _stage(
-        self,
-        job: Job,
-        change: Change,
-        staging: Staging,
-        metadata: Mapping[str, str],
-        undo: ExitStack,
-    ) -> StagedWorkspace:
-        with self._track.phase(Phase.STAGE):
-            self._open(staging, change.base, undo)
-            self._track.event("branch created", branch=staging.branch, base=change.base)
-            puts = [
-                Put(job.select.key(path), change.after[path], change.room.workspace / path)
-                for path in change.steps.uploads
-            ]
-            total = sum(put.entry.size for put in puts)
-            deletes = [job.select.key(path) for path in change.steps.removed]
-            meter = self._track.meter(Phase.STAGE, total)
-            self._store.write(staging, puts, deletes, meter)
-            facts = {"files": len(puts), "bytes": total, "deleted": len(deletes)}
-            self._track.event("uploaded", **facts, **meter.pace())
-            staged = self._store.seal(staging, audit.message(self._claim), metadata)
-            self._track.event("committed", commit=staged.commit)
-            return staged
-
-    def _open(self, staging: Staging, base: str, undo: ExitStack) -> None:
-        """Create the branch; from the first moment it may exist, its removal is due (S4)."""
-
-        def drop_later() -> None:
-            undo.callback(
-                self._track.clean,
-                Phase.CLEAN_STAGING,
-                "failed to clean staging workspace",
-                lambda: self._store.drop(staging),
-            )
-
-        try:
-            self._store.open_staging(staging, base)
-        except AlreadyExistsError:
-            raise  # It is somebody else's: never reused, never deleted.
-        except PeragoError:
-            drop_later()
-            raise
-        drop_later()
+        return Change(head.id, steps, change.after)
 
     def _head_after_fence(self, job: Job) -> Commit:
-        """Read H, ask the broker, read H again: only then is H known to precede the answer (F3)."""
         with self._track.phase(Phase.FENCE_TWO):
-            target = job.workspace.repository, job.workspace.branch
-            first = self._store.head(*target)
-            self._assert_current()
-            second = self._store.head(*target)
-            if first.id != second.id:
-                raise _moved(first.id, second.id)
-            return second
+            return self._fence.head(job.workspace, job.fence)
 
     def _publish(
         self, job: Job, head: Commit, staged: StagedWorkspace | None, metadata: dict[str, str]
@@ -409,7 +357,7 @@ class Execution:
                 self._target(job),
                 decision,
                 audit.message(self._claim),
-                audit.confirm_metadata(metadata, staged, plan) if staged else {},
+                audit.confirm_metadata(metadata, staged, plan),
             )
 
     def _target(self, job: Job) -> Target:
@@ -441,10 +389,3 @@ class Execution:
     def _claim_workspace(self) -> object:
         """Log where the attempt reads; params may hold what must not be logged (V8)."""
         return self._claim.input.get("workspace")
-
-
-def _moved(expected: str, found: str) -> PublishFenceError:
-    return PublishFenceError(
-        f"branch moved from {expected} to {found} while the attempt was publishing",
-        remedy=RESTART,
-    )

@@ -53,7 +53,10 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     shared_root: bool = False
     log_level: str = "fatal"
+    from_objects: int = 100_000
+    """From so many objects or attempts on, commands work on them with Spark."""
     scratch: Path = field(default_factory=lambda: _temporary() / "spark")
+    jars: Path = field(default_factory=lambda: _spark_jars(_Values({})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,8 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
             conf=values.parsed("PERAGO_SPARK_CONF", ";", _pairs),
             shared_root=values.parsed("PERAGO_SPARK_SHARED_ROOT", "false", _flag),
             log_level=values.parsed("PERAGO_SPARK_LOG_LEVEL", "fatal", _log_level),
+            from_objects=values.parsed("PERAGO_SPARK_FROM_OBJECTS", "100000", _count),
+            jars=_spark_jars(values),
         ),
     )
 
@@ -173,6 +178,11 @@ def _temporary() -> Path:
 def _user_cache(values: _Values) -> Path:
     """Name the place this user's workers share contents in; never one that others can write."""
     return Path(values.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perago" / "content"
+
+
+def _spark_jars(values: _Values) -> Path:
+    """Name the place beside it for the jars of direct workspaces."""
+    return _user_cache(values).with_name("spark-jars")
 
 
 def _local_rooms(home: Path, root: str) -> Path:

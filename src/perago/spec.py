@@ -193,9 +193,14 @@ class WorkspaceSpec(Declaration):
         return Selection(normalise_prefix(self.prefix), tuple(self.include), tuple(self.exclude))
 
     @property
+    def guards(self) -> tuple[Guard, ...]:
+        """Return all guards."""
+        return (*self.pre, *self.post)
+
+    @property
     def data_guards(self) -> tuple[DataGuard, ...]:
         """Return the guards that look into tables."""
-        return tuple(guard for guard in (*self.pre, *self.post) if isinstance(guard, DataGuard))
+        return tuple(guard for guard in self.guards if isinstance(guard, DataGuard))
 
 
 # --- spark ------------------------------------------------------------------------------------
@@ -233,11 +238,14 @@ class SparkSpec(Declaration):
     master: Annotated[str | None, AfterValidator(_checked_master)] = None
     conf: Annotated[SkipValidation[Mapping[str, Any]], AfterValidator(_checked_conf)] = {}
     packages: Annotated[SkipValidation[Sequence[str]], AfterValidator(_checked_packages)] = ()
+    workspace: Literal["local", "direct"] = "local"
+    """``direct``: nothing is downloaded, Spark reads and writes lakeFS in place (X2)."""
 
     @property
     def need(self) -> SparkNeed:
         """Return the plain values."""
-        return SparkNeed(self.master, dict(self.conf), tuple(self.packages))
+        direct = self.workspace == "direct"
+        return SparkNeed(self.master, dict(self.conf), tuple(self.packages), direct)
 
 
 # --- controls ---------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ import pytest
 
 from perago.protocol.spark import (
     SparkNeed,
+    addresses,
     is_leftover,
     is_local,
     refuse_local_workspace,
     refuse_master,
+    shown,
     split,
 )
 
@@ -90,3 +92,51 @@ def test_leftovers_are_known(path: str) -> None:
 )
 def test_data_is_no_leftover(path: str) -> None:
     assert not is_leftover(path)
+
+
+@pytest.mark.parametrize(
+    ("master", "ships", "connect"),
+    [
+        ("local", False, False),
+        ("local[*]", False, False),
+        ("local[2,3]", False, False),
+        ("local-cluster[2,1,1024]", True, False),
+        ("spark://host:7077", True, False),
+        ("yarn", True, False),
+        ("k8s://https://host", True, False),
+        ("sc://host", True, True),
+    ],
+)
+def test_x4_code_is_shipped_wherever_functions_run_in_another_process(
+    master: str, ships: bool, connect: bool
+) -> None:
+    application, _ = split(SparkNeed(master))
+    assert application.ships_code is ships
+    assert application.connect is connect
+
+
+@pytest.mark.parametrize(
+    ("master", "asked"),
+    [
+        ("spark://host:7077", (("host", 7077),)),
+        ("spark://host", (("host", 7077),)),
+        ("spark://a:1,b:2", (("a", 1), ("b", 2))),
+        ("spark://[::1]:7078", (("::1", 7078),)),
+        ("local[*]", ()),
+        ("yarn", ()),
+        ("sc://host:1", ()),
+    ],
+)
+def test_x4_only_a_standalone_master_is_asked_whether_it_is_there(
+    master: str, asked: tuple[tuple[str, int], ...]
+) -> None:
+    assert addresses(master) == asked
+
+
+def test_i7_the_token_of_a_connect_server_is_not_shown() -> None:
+    assert shown("sc://host:1/;use_ssl=true;token=secret") == "sc://host:1"
+    assert shown("sc://host/;user_id=x") == "sc://host"
+    assert shown("spark://host:7077") == "spark://host:7077"
+    said = refuse_local_workspace("sc://host/;token=secret", shared_root=False)
+    assert said is not None
+    assert "secret" not in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from perago.protocol.spark import SparkNeed
 from perago.settings import SparkSettings
 from perago.spark.jvm import JVM
 from perago.spark.session import AttemptSession
+from tests.spark import clusters
 from tests.spark.tasks import SMALL
 
 
@@ -21,6 +23,27 @@ def jvm() -> Iterator[None]:
     session.close()
     yield
     JVM.stop()
+
+
+@pytest.fixture(scope="session")
+def clusters_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("clusters")
+
+
+@pytest.fixture(scope="session")
+def standalone_master(clusters_home: Path) -> Iterator[str]:
+    """Give the address of a Spark master with two workers."""
+    JVM.stop()  # with its executors: there is only so much memory
+    with clusters.standalone(clusters_home / "standalone") as address:
+        yield address
+        JVM.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_server(clusters_home: Path) -> Iterator[str]:
+    """Give the address of a Spark Connect server."""
+    with clusters.connect(clusters_home / "connect") as address:
+        yield address
 
 
 @pytest.fixture

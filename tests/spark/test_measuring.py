@@ -21,6 +21,7 @@ from perago import data
 from perago.data import arrow
 from perago.protocol.data import DataGuard, Found, Measure, Table
 from perago.spark import measuring
+from perago.spark.places import LocalPlace
 from tests.spark.conftest import new_session
 
 # Every example is a handful of Spark jobs: shrinking one would take minutes.
@@ -88,7 +89,7 @@ def _some(rules: list[DataGuard]) -> st.SearchStrategy[list[DataGuard]]:
 @pytest.fixture(scope="module")
 def reading(jvm: None) -> Any:
     attempt = new_session("reading")
-    yield measuring.reading_session(attempt.open())
+    yield measuring.reading_session(attempt.open(), attempt.beside())
     attempt.close()
 
 
@@ -106,7 +107,8 @@ def _compare(reading: SparkSession, root: Path, rules: Sequence[DataGuard]) -> N
     wanted: list[Measure] = []
     for rule in rules:
         wanted += [*rule.measures(), *rule.measures(written=True)]
-    ours, theirs = arrow.measure(root, "t", wanted), measuring.measure(reading, root, "t", wanted)
+    ours = arrow.measure(root, "t", wanted)
+    theirs = measuring.measure(reading, LocalPlace(root, {}), "t", wanted)
     assert ours is not None
     assert theirs is not None
     assert _plain(ours) == _plain(theirs)
@@ -218,7 +220,7 @@ def test_x5_what_is_no_table_breaks_every_rule(reading: SparkSession, tmp_path: 
     for name in _strange(tmp_path):
         for table in (
             arrow.measure(tmp_path / name, "t", ()),
-            measuring.measure(reading, tmp_path / name, "t", ()),
+            measuring.measure(reading, LocalPlace(tmp_path / name, {}), "t", ()),
         ):
             assert table is not None, name
             assert table.problem, name
@@ -226,7 +228,7 @@ def test_x5_what_is_no_table_breaks_every_rule(reading: SparkSession, tmp_path: 
             assert verdict.violation is not None
             assert verdict.violation.startswith("'t' ")
     assert arrow.measure(tmp_path, "absent", ()) is None
-    assert measuring.measure(reading, tmp_path, "absent", ()) is None
+    assert measuring.measure(reading, LocalPlace(tmp_path, {}), "absent", ()) is None
 
 
 def test_x5_sql_expressions_are_for_spark(reading: SparkSession, tmp_path: Path) -> None:
@@ -239,7 +241,8 @@ def test_x5_sql_expressions_are_for_spark(reading: SparkSession, tmp_path: Path)
         ("a + 1", "is bigint, not boolean"),
     ):
         rule = data.expect("t.parquet", sql)
-        measured = measuring.measure(reading, tmp_path, "t.parquet", rule.measures())
+        place = LocalPlace(tmp_path, {})
+        measured = measuring.measure(reading, place, "t.parquet", rule.measures())
         found = rule.verdict(measured).violation
         assert (found is None) == (problem is None), (sql, found)
         assert problem is None or problem in (found or ""), (sql, found)
@@ -258,7 +261,7 @@ def test_x5_one_job_measures_a_table(reading: SparkSession, tmp_path: Path) -> N
     wanted = [measure for rule in rules for measure in rule.measures()]
     tracker = reading.sparkContext.statusTracker()
     reading.sparkContext.setJobGroup("measured", "")
-    table = measuring.measure(reading, tmp_path, "t.parquet", wanted)
+    table = measuring.measure(reading, LocalPlace(tmp_path, {}), "t.parquet", wanted)
     reading.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
     assert table is not None
     assert table.rows == 2

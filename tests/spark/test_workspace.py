@@ -9,6 +9,7 @@ import pytest
 from perago.errors import UnsafePathError, UsageError
 from perago.protocol.values import ChangeSet
 from perago.spark import SparkWorkspace
+from perago.spark.places import LocalPlace
 from perago.spark.session import AttemptSession
 
 
@@ -16,7 +17,7 @@ from perago.spark.session import AttemptSession
 def workspace(attempt: AttemptSession, tmp_path: Path) -> SparkWorkspace:
     root = tmp_path / "with blank, ünïcode & 100%"
     root.mkdir()
-    return SparkWorkspace(attempt, root, lambda: ChangeSet(("x",)))
+    return SparkWorkspace(attempt, LocalPlace(root, {}), lambda: ChangeSet(("x",)))
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b", "a//b", "./a", "a\\b", "a\0"])

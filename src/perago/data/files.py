@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 FORMATS = ("parquet", "csv", "orc", "json")
 
@@ -38,18 +39,28 @@ def find(workspace: Path, table: str) -> Files | None:
     if not paths:
         return None
     paths.sort()
-    formats = {_format(path) for path in paths}
-    if len(formats) > 1 or None in formats:
-        first = _format(paths[0])
-        odd = next((path for path in paths if _format(path) != first), paths[0])
-        return Files(root, tuple(paths), problem=f"holds {odd.name!r}, which is no part of a table")
-    found = Files(root, tuple(paths), str(formats.pop()))
-    if found.format == "csv":
+    kind, problem = kind_of(paths)
+    found = Files(root, tuple(paths), kind, problem)
+    if found.format == "csv" and not problem:
         return Files(root, found.paths, "csv", _disagreement(found))
     return found
 
 
-def _format(path: Path) -> str | None:
+def kind_of(paths: Sequence[PurePath]) -> tuple[str, str]:
+    """Tell the format of files by their names, and why they are not those of one table."""
+    first = _format(paths[0])
+    odd = next((path for path in paths if _format(path) != first), paths[0])
+    if first is None or _format(odd) != first:
+        return "parquet", f"holds {odd.name!r}, which is no part of a table"
+    return first, ""
+
+
+def is_data(path: PurePath) -> bool:
+    """Tell whether readers look at a file; ``path`` is relative to its table."""
+    return not any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _format(path: PurePath) -> str | None:
     return next((s[1:] for s in reversed(path.suffixes) if s[1:] in FORMATS), None)
 
 

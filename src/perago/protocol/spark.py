@@ -9,6 +9,16 @@ from dataclasses import dataclass, field
 DEFAULT_MASTER = "local[*]"
 # Parts of one machine: executors, if there are any, see the same files as the driver.
 _LOCAL = re.compile(r"local(?:\[[^\]]*\]|-cluster\[[^\]]*\])?")
+_ONE_PROCESS = re.compile(r"local(?:\[[^\]]*\])?")
+_CONNECT = "sc://"
+_MASTER_PORT = 7077
+# What every session of an attempt begins with, wherever it runs.
+SESSION_DEFAULTS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Without it Spark refuses a Python source that can filter, instead of filtering itself.
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
 # SQL settings that belong to the whole application; every other `spark.sql.` one is a session's.
 _STATIC_SQL = (
     "spark.sql.catalog",
@@ -38,6 +48,8 @@ class SparkNeed:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
+    direct: bool = False
+    """Whether the workspace is worked on where it is stored, if the store can (X2)."""
 
     def over(self, base: SparkNeed) -> SparkNeed:
         """Return this need where it speaks, and ``base`` where it is silent."""
@@ -45,6 +57,7 @@ class SparkNeed:
             self.master or base.master,
             {**base.conf, **self.conf},
             tuple(dict.fromkeys((*base.packages, *self.packages))),
+            self.direct,
         )
 
 
@@ -61,10 +74,30 @@ class Application:
         """Tell whether all of it runs on this machine."""
         return is_local(self.master)
 
+    @property
+    def connect(self) -> bool:
+        """Tell whether a Spark Connect server does the work, so that no JVM is ours."""
+        return is_connect(self.master)
+
+    @property
+    def ships_code(self) -> bool:
+        """Tell whether Python functions run where the author's modules are not."""
+        return _ONE_PROCESS.fullmatch(self.master) is None
+
 
 def is_local(master: str) -> bool:
     """Tell whether a master keeps its work on the machine of the driver."""
     return _LOCAL.fullmatch(master) is not None
+
+
+def is_connect(master: str) -> bool:
+    """Tell whether a master is the address of a Spark Connect server."""
+    return master.startswith(_CONNECT)
+
+
+def shown(master: str) -> str:
+    """Name a master for people: the address of a Connect server may go on with a token."""
+    return master.partition(";")[0].removesuffix("/") if is_connect(master) else master
 
 
 def split(need: SparkNeed) -> tuple[Application, Mapping[str, str]]:
@@ -88,11 +121,23 @@ def refuse_master(master: str) -> str | None:
     return "is not a master Spark knows"
 
 
+def addresses(master: str) -> tuple[tuple[str, int], ...]:
+    """List where a standalone master may be reached; other masters are not ours to ask."""
+    if not master.startswith("spark://"):
+        return ()
+    parts = (part.rpartition(":") for part in master.removeprefix("spark://").split(","))
+    return tuple(
+        (host.strip("[]"), int(port)) if port.isdecimal() and host else (host or port, _MASTER_PORT)
+        for host, _, port in parts
+    )
+
+
 def refuse_local_workspace(master: str, *, shared_root: bool) -> str | None:
     """Say why Spark elsewhere cannot use a directory of this machine, or None (X2)."""
     if is_local(master) or shared_root:
         return None
-    return f"master {master!r} works on other machines, which do not see the attempt directory"
+    where = shown(master)
+    return f"master {where!r} works on other machines, which do not see the attempt directory"
 
 
 def is_leftover(path: str) -> bool:

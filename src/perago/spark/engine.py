@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perago.errors import RuntimeConfigError
 from perago.ports import Site
 from perago.protocol.data import Measure, Table
-from perago.protocol.spark import SparkNeed, is_leftover, refuse_local_workspace
+from perago.protocol.spark import SparkNeed, is_connect, is_local, refuse_local_workspace, shown
 from perago.protocol.values import ChangeSet
 from perago.settings import SparkSettings
+from perago.spark import direct
 from perago.spark.errors import explained
+from perago.spark.places import DirectPlace, LocalPlace, Place
 from perago.spark.session import AttemptSession
+from perago.spark.sharing import check_shared
 from perago.spark.workspace import SparkWorkspace
 
 if TYPE_CHECKING:
@@ -28,20 +28,17 @@ class SparkEngine:
 
     def __init__(self, need: SparkNeed, site: Site, settings: SparkSettings) -> None:
         self._site = site
+        self._place = _place(site)
         self._reading: SparkSession | None = None
-        self._session = AttemptSession(need, site.execution_id, settings)
+        self._session = _session(need, site, settings)
         master = self._session.application.master
-        if master.startswith("sc://"):
-            raise RuntimeConfigError(
-                f"master {master!r}: Spark Connect is not offered yet",
-                remedy="use local[*] or a spark:// master",
-            )
         problem = refuse_local_workspace(master, shared_root=settings.shared_root)
         if site.root is not None and problem:
+            other = "" if is_connect(master) else "use SparkSpec(workspace='direct') on lakeFS, or "
             raise RuntimeConfigError(
                 problem,
-                remedy="use master local[*], or put PERAGO_WORKSPACE_ROOT on storage that all of "
-                "them mount and set PERAGO_SPARK_SHARED_ROOT=true",
+                remedy=f"{other}put PERAGO_WORKSPACE_ROOT on storage that all of them mount and "
+                "set PERAGO_SPARK_SHARED_ROOT=true",
             )
 
     def session(self) -> object:
@@ -50,9 +47,9 @@ class SparkEngine:
 
     def workspace(self) -> object:
         """Make the workspace a body works on."""
-        if self._site.root is None:
+        if self._place is None:
             raise RuntimeConfigError("the task has no workspace")  # pragma: no cover
-        return SparkWorkspace(self._session, self._site.root, self._diff)
+        return SparkWorkspace(self._session, self._place, self._diff)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -64,16 +61,15 @@ class SparkEngine:
 
     def measure(self, table: str, wanted: Sequence[Measure]) -> Table | None:
         """Measure a table with as few jobs as possible."""
-        root = self._site.root
-        if root is None:
+        if self._place is None:
             return None
         from perago.spark import measuring  # noqa: PLC0415 - it imports PySpark
 
         with explained():
             session = self._session.open()
             if self._reading is None:
-                self._reading = measuring.reading_session(session)
-            return measuring.measure(self._reading, root, table, wanted)
+                self._reading = measuring.reading_session(session, self._session.beside())
+            return measuring.measure(self._reading, self._place, table, wanted)
 
     def close(self) -> None:
         """Give the session back."""
@@ -84,22 +80,36 @@ class SparkEngine:
         return self._site.changes()
 
     def _scrub(self) -> None:
-        """Remove what Spark left beside data, unless the input had it (then it is content)."""
-        root = self._site.root
-        if root is None:
-            return
-        known = self._site.before
-        for directory, folders, files in os.walk(root):
-            relative = Path(directory).relative_to(root).as_posix()
-            base = "" if relative == "." else f"{relative}/"
-            for name in [*folders]:
-                if is_leftover(f"{base}{name}/") and not _holds(known, f"{base}{name}/"):
-                    shutil.rmtree(Path(directory, name), ignore_errors=True)
-                    folders.remove(name)
-            for name in files:
-                if is_leftover(base + name) and base + name not in known:
-                    Path(directory, name).unlink(missing_ok=True)
+        if self._place is not None:
+            self._place.scrub()
 
 
-def _holds(known: Mapping[str, object], folder: str) -> bool:
-    return any(path.startswith(folder) for path in known)
+def _session(need: SparkNeed, site: Site, settings: SparkSettings) -> AttemptSession:
+    stored, root = site.in_place, site.root
+    master = need.master or settings.master
+    if stored is None:
+        if root is None or is_local(master):
+            return AttemptSession(need, site.execution_id, settings)
+        return AttemptSession(
+            need,
+            site.execution_id,
+            settings,
+            prepare=lambda session: check_shared(session, master, root.parent),
+        )
+    if is_connect(master):
+        raise RuntimeConfigError(
+            f"master {shown(master)!r}: a Connect server cannot be given the keys of a workspace",
+            remedy="use local[*] or a spark:// master, or drop workspace='direct'",
+        )
+    return AttemptSession(
+        direct.need_of(need, settings),
+        site.execution_id,
+        settings,
+        prepare=lambda session: direct.connect(session, stored),
+    )
+
+
+def _place(site: Site) -> Place | None:
+    if site.in_place is not None:
+        return DirectPlace(site.in_place)
+    return None if site.root is None else LocalPlace(site.root, site.before)

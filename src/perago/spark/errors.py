@@ -16,6 +16,8 @@ _CAUSED = re.compile(r"^Caused by: (?P<text>.+)$", re.MULTILINE)
 _JAVA = re.compile(r"^: (?P<text>.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(?P<text>\w+(?:\.\w+)*(?:Error|Exception)\b.*)$", re.MULTILINE)
 _LONGEST = 300
+_UNAVAILABLE = "StatusCode.UNAVAILABLE"
+_SERVER_GONE = "the Spark Connect server is gone, or cannot be reached any more"
 _GONE = "the JVM is gone; it may have run out of memory (spark.driver.memory)"
 
 
@@ -29,17 +31,24 @@ def explained() -> Iterator[None]:
     except Exception as error:
         if (text := sentence(error)) is None:
             raise
-        if "JOB_CANCELLED" in text or "OPERATION_CANCELED" in text:
+        if is_cancelled(text):
             raise StaleAttemptError(f"Spark: {text}") from error
         raise TaskFailed(f"Spark: {text}") from error
+
+
+def is_cancelled(text: str) -> bool:
+    """Tell whether a job ended because it was cancelled."""
+    return "JOB_CANCELLED" in text or "OPERATION_CANCELED" in text
 
 
 def sentence(error: BaseException) -> str | None:
     """Say in one line what went wrong, or None when it is not an error of Spark."""
     refused = isinstance(error, ConnectionError) and _raised_by_py4j(error)
-    if not refused and not type(error).__module__.startswith(("pyspark.", "py4j.")):
+    if not refused and not type(error).__module__.startswith(("pyspark.", "py4j.", "grpc.")):
         return None
     text, kind = str(error), type(error).__name__
+    if _UNAVAILABLE in text or _UNAVAILABLE in str(error.__cause__):
+        return _SERVER_GONE
     # A bare Py4JError says only which call it was: there was nobody to answer it.
     if refused or kind == "Py4JNetworkError" or (kind == "Py4JError" and "Trace:" not in text):
         return _GONE

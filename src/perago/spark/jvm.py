@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from perago.errors import RuntimeConfigError
 from perago.protocol.spark import Application
 from perago.settings import SparkSettings
-from perago.spark.launch import Launched, configuration, launch
+from perago.spark import udfs
+from perago.spark.launch import Launched, configuration, launch, python_of
+from perago.spark.packaging import collect, same_path
+from perago.spark.reach import reach
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _END_SECONDS: Final = 20.0
@@ -57,6 +61,33 @@ class Jvm:
             if self._users == 0 and self._healthy():
                 session.catalog.clearCache()
 
+    def tag(self, session: SparkSession, tag: str) -> None:
+        """Mark the jobs of this thread and of those it starts, RDD jobs included."""
+        session.sparkContext.addJobTag(tag)
+
+    def untag(self, session: SparkSession, tag: str) -> None:
+        """Stop marking them."""
+        session.sparkContext.removeJobTag(tag)
+
+    def interrupt(self, session: SparkSession, tag: str) -> None:
+        """End the jobs of a session and of a tag."""
+        with suppress(Exception):
+            session.interruptAll()
+        session.sparkContext.cancelJobsWithTag(tag)
+
+    def ship(self, session: SparkSession) -> None:
+        """Send the author's modules to the executors; they last as long as the JVM."""
+        code = collect()
+        if code is None or self._launched is None:
+            return
+        path = self._launched.scratch / code.name
+        with self._lock:
+            if path.exists():
+                return
+            path.write_bytes(code.data)
+            with same_path():
+                session.sparkContext.addPyFile(str(path))
+
     def stop(self) -> None:
         """End the JVM; the next session starts another."""
         with self._lock:
@@ -89,22 +120,25 @@ class Jvm:
                 "Spark was already started in this process by somebody else",
                 remedy="take the session as a parameter 'spark: SparkSession' instead of making it",
             )
+        reach(application.master)
         launched = launch(application, settings)
         conf = SparkConf(loadDefaults=False)
         conf.setAll(list(configuration(application, settings, launched.scratch).items()))
         try:
             context = SparkContext(conf=conf, gateway=launched.gateway)
+            _check_accepted(context)
+            base = SparkSession(context)
         except Exception as error:  # noqa: BLE001 - py4j, PySpark and Java each have their own
             self._launched = launched
             self._end()
-            first = str(error).strip().splitlines()
             raise RuntimeConfigError(
-                f"Spark did not start with master {application.master!r}: "
-                f"{first[1].lstrip(': ') if len(first) > 1 else error}",
+                f"Spark did not start with master {application.master!r}: {_why(error)}",
                 remedy="check the master and conf of the task's SparkSpec",
             ) from None
-        self._launched, self._application = launched, application
-        self._base = SparkSession(context)
+        self._launched, self._application, self._base = launched, application, base
+        if python := python_of(application):
+            context.pythonExec = python
+        udfs.adopt()
         atexit.register(self.stop)
 
     def _end(self) -> None:
@@ -135,6 +169,20 @@ class Jvm:
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - there is no public way
         SparkContext._active_spark_context = None  # noqa: SLF001 - as above
         SparkSession._instantiatedSession = None  # noqa: SLF001 - as above
+
+
+def _check_accepted(context: SparkContext) -> None:
+    """Notice a master that never answered: Spark goes on without, and ends itself a bit later."""
+    if context.applicationId.startswith("spark-application-"):  # the name of one without a master
+        raise ConnectionError
+
+
+def _why(error: Exception) -> str:
+    """Say what Java said, without where in Java it was."""
+    lines = str(error).strip().splitlines()
+    if isinstance(error, ConnectionError) or "stopped SparkContext" in str(error):
+        return "the master did not answer as one of this version of Spark does"
+    return lines[1].lstrip(": ") if len(lines) > 1 else str(error)
 
 
 JVM: Final = Jvm()

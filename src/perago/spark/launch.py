@@ -9,19 +9,20 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
 from perago.errors import RuntimeConfigError
-from perago.protocol.spark import Application
+from perago.protocol.spark import SESSION_DEFAULTS, Application
 from perago.settings import SparkSettings
 from perago.spark import java
 from perago.workspace.owner import is_alive, token_of
 
 _OWNER: Final = "owner.json"
+_PYTHON: Final = "PYSPARK_PYTHON"
 _TAIL_LINES: Final = 20
 # What every start says, whatever the log level: it comes before there is a logger.
 _NOISE: Final = (
@@ -41,7 +42,9 @@ _NOISE: Final = (
 )
 # Only these have to be known before the JVM runs, and so may stand on its command line, which
 # everybody on the machine can read.
-_COMMAND_LINE: Final = ("spark.driver.", "spark.jars", "spark.submit.", "spark.archives")
+_COMMAND_LINE: Final = (
+    *("spark.master", "spark.driver.", "spark.jars", "spark.submit.", "spark.archives"),
+)
 _LOGGING: Final = """\
 rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = stderr
@@ -73,9 +76,6 @@ def launch(application: Application, settings: SparkSettings) -> Launched:
     sweep(settings.scratch)
     scratch = _scratch(settings.scratch)
     conf = configuration(application, settings, scratch)
-    if application.local:
-        # Python workers on this machine run what the driver runs, not the first python3 on PATH.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     early = SparkConf(loadDefaults=False).setAll(
         [(key, value) for key, value in conf.items() if key.startswith(_COMMAND_LINE)]
     )
@@ -86,7 +86,8 @@ def launch(application: Application, settings: SparkSettings) -> Launched:
     )
     listener.start()
     try:
-        gateway = launch_gateway(early, popen_kwargs={"stderr": write_end})  # type: ignore[no-untyped-call]
+        with _python(python_of(application)):
+            gateway = launch_gateway(early, popen_kwargs={"stderr": write_end})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         os.close(write_end)
         listener.join(5.0)
@@ -115,8 +116,7 @@ def configuration(
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        **SESSION_DEFAULTS,
         # Only data is written: neither _SUCCESS files nor checksum files beside each file.
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -129,6 +129,29 @@ def configuration(
         listed = [given.pop("spark.jars.packages", ""), *application.packages]
         fixed["spark.jars.packages"] = ",".join(filter(None, listed))
     return {**defaults, **given, **fixed}
+
+
+def python_of(application: Application) -> str | None:
+    """Name the interpreter of Python functions, or None for the one that executors find.
+
+    On this machine it is the driver's own, not the first python3 on PATH.
+    """
+    given = dict(application.conf).get("spark.pyspark.python") or os.environ.get(_PYTHON)
+    return given or (sys.executable if application.local else None)
+
+
+@contextmanager
+def _python(interpreter: str | None) -> Iterator[None]:
+    """Start the JVM with the interpreter in its environment: it runs some Python by itself."""
+    before = os.environ.get(_PYTHON)
+    if interpreter:
+        os.environ[_PYTHON] = interpreter
+    try:
+        yield
+    finally:
+        os.environ.pop(_PYTHON, None)
+        if before is not None:
+            os.environ[_PYTHON] = before
 
 
 def sweep(root: Path) -> None:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from perago.data.files import Files, find
 from perago.protocol.data import (
     SAMPLES,
     SHOWN,
@@ -32,7 +30,8 @@ from perago.protocol.data import (
     kind_of,
     refuse,
 )
-from perago.spark.errors import sentence
+from perago.spark.errors import is_cancelled, sentence
+from perago.spark.places import Place, Stored
 
 _WIDEST = 40
 # In a session of their own, guards read the same whatever the author has set.
@@ -48,9 +47,8 @@ _READING = {
 _SAME = ("spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage")
 
 
-def reading_session(session: SparkSession) -> SparkSession:
-    """Open the session in which guards measure."""
-    own = session.newSession()
+def reading_session(session: SparkSession, own: SparkSession) -> SparkSession:
+    """Prepare a session of their own for guards to measure in."""
     same = {key: str(session.conf.get(key)) for key in _SAME}
     for key, value in {**same, **_READING}.items():
         own.conf.set(key, value)
@@ -58,42 +56,43 @@ def reading_session(session: SparkSession) -> SparkSession:
 
 
 def measure(
-    session: SparkSession, workspace: Path, table: str, wanted: Sequence[Measure]
+    session: SparkSession, place: Place, table: str, wanted: Sequence[Measure]
 ) -> Table | None:
     """Take all measures of one table; None when there is no such table."""
-    files = find(workspace, table)
-    if files is None:
+    stored = place.table(table)
+    if stored is None:
         return None
-    if files.problem:
-        return Table({}, 0, problem=files.problem)
+    if stored.problem:
+        return Table({}, 0, problem=stored.problem)
     try:
-        df = _read(session, files)
-        return _measured(df, files, workspace, wanted)
+        df = _read(session, stored)
+        return _measured(df, stored, place, wanted)
     except Exception as error:
-        if (text := sentence(error)) is None or "JOB_CANCELLED" in text:
+        if (text := sentence(error)) is None or is_cancelled(text):
             raise
         return Table({}, 0, problem=f"cannot be read: {text}")
 
 
-def _read(session: SparkSession, files: Files) -> DataFrame:
-    reader = session.read.format(files.format)
-    if files.format == "csv":
+def _read(session: SparkSession, stored: Stored) -> DataFrame:
+    reader = session.read.format(stored.format)
+    if stored.format == "csv":
         reader = reader.options(header=True, escape='"', mode="FAILFAST", emptyValue="")
-    return reader.load(f"file://{files.root.absolute()}")
+        reader = reader.option("enforceSchema", value=False)  # All headers must be the same.
+    return reader.load(stored.address)
 
 
-def _measured(df: DataFrame, files: Files, workspace: Path, wanted: Sequence[Measure]) -> Table:
+def _measured(df: DataFrame, stored: Stored, place: Place, wanted: Sequence[Measure]) -> Table:
     columns = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     found: dict[Measure, Found] = {}
     sums: dict[Measure, Column] = {}
-    written = files.format == "csv"
+    written = stored.format == "csv"
     for item in dict.fromkeys(wanted):
         if isinstance(item, Unwritten) and not written:
             continue
         if problem := _refused(item, columns, df):
             found[item] = Found(problem=problem)
         elif isinstance(item, Orphans):
-            found[item] = _orphans(df, item, workspace)
+            found[item] = _orphans(df, item, place)
         else:
             sums[item] = _sum(item, columns)
     row = df.agg(
@@ -179,11 +178,11 @@ def _all_whole(item: Outside) -> bool:
     return all(isinstance(bound.value, int) for bound in bounds if bound is not None)
 
 
-def _orphans(df: DataFrame, item: Orphans, workspace: Path) -> Found:
-    files = find(workspace, item.other)
-    if files is None or files.problem:
+def _orphans(df: DataFrame, item: Orphans, place: Place) -> Found:
+    stored = place.table(item.other)
+    if stored is None or stored.problem:
         return Found(problem=f"there is no table at {item.other!r}")
-    other = _read(df.sparkSession, files)
+    other = _read(df.sparkSession, stored)
     if missing := [name for name in item.other_columns if name not in other.columns]:
         return Found(problem=f"column {missing[0]!r} of {item.other!r} is missing")
     keys = [f"k{number}" for number in range(len(item.columns))]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, Self
+from urllib.parse import unquote
 
 from perago.errors import UnsafePathError, UsageError
 from perago.protocol.paths import refuse_path
 from perago.protocol.values import ChangeSet
+from perago.spark.places import GLOB, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 Mode = Literal["error", "overwrite", "append", "ignore"]
 _MODES = ("error", "overwrite", "append", "ignore")
 _FORMATS = ("parquet", "csv", "json", "orc", "text")
-_GLOB = re.compile(r"[*?\[\]{}]")
+_OVERWRITE = "partitionOverwriteMode"
 
 
 class SparkWorkspace:
@@ -30,10 +32,10 @@ class SparkWorkspace:
     """
 
     def __init__(
-        self, session: AttemptSession, root: Path, changes: Callable[[], ChangeSet]
+        self, session: AttemptSession, place: Place, changes: Callable[[], ChangeSet]
     ) -> None:
         self._session = session
-        self._root = root
+        self._place = place
         self._changes = changes
 
     @property
@@ -60,38 +62,45 @@ class SparkWorkspace:
         self._session.check()
         if mode not in _MODES:
             raise UsageError(f"write(mode={mode!r})", remedy=f"use one of {', '.join(_MODES)}")
-        if _GLOB.search(path):
+        if GLOB.search(path):
             raise UsageError(f"write to {path!r}: a pattern is not a place", remedy="name a path")
         columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-        writer = df.write.format(format).mode(mode).options(**(options or {}))
+        target = self.path(path)
+        writer = df.write.format(format).options(**(options or {}))
         if format == "csv" and "header" not in (options or {}):
             writer = writer.option("header", value=True)
         if columns:
             writer = writer.partitionBy(*columns)
-        writer.save(self.path(path))
+        if mode == "overwrite" and columns and self._is_dynamic(options or {}):
+            name = path.removesuffix("/")
+            self._place.replace_partitions(name, lambda how: writer.mode(how).save(target))
+            return
+        if mode == "overwrite":
+            _refuse_own_source(df, path, target)
+        writer.mode(mode).save(target)
 
     def table(self, path: str, name: str | None = None, *, format: str | None = None) -> DataFrame:  # noqa: A002 - as above
         """Read a table and make it known to ``spark.sql`` under ``name``, or its last segment."""
         format = format or self._format(path)  # noqa: A001 - as above
         read = self.read if format != "csv" else self.read.option("header", value=True)
         df = read.load(path, format=format)
-        df.createOrReplaceTempView(name or re.sub(r"\W", "_", Path(path).stem))
+        df.createOrReplaceTempView(name or re.sub(r"\W", "_", PurePosixPath(path).stem))
         return df
 
     def path(self, path: str = "") -> str:
-        """Name a place of the workspace for Spark; nothing outside of it can be named."""
-        path = path.removesuffix("/")
-        if path and (problem := refuse_path(path)):
-            raise UnsafePathError(
-                f"the path {path!r} {problem}", remedy="use a '/' path below the workspace"
-            )
-        # Not as_uri(): Hadoop's paths are not percent-encoded.
-        return f"file://{self._root.absolute()}/{path}".removesuffix("/")
+        """Name a place of the workspace for Spark; nothing outside of it can be named.
+
+        In a direct workspace it is one to write to, and to read again what was written.
+        """
+        return self._place.target(_checked(path))
 
     def exists(self, path: str) -> bool:
         """Tell whether there is a file at the path, or below it."""
-        local = Path(self.path(path).removeprefix("file://"))
-        return local.is_file() or any(found.is_file() for found in local.rglob("*"))
+        return bool(self._place.paths(_checked(path)))
+
+    def places(self, paths: Sequence[str]) -> list[str]:
+        """Say where paths are read."""
+        return [self._place.source(_checked(path)) for path in paths]
 
     def diff(self) -> ChangeSet:
         """Compare with the input A: what this attempt has changed so far."""
@@ -99,13 +108,36 @@ class SparkWorkspace:
 
     def _format(self, path: str) -> str:
         """Tell the format of a table by the names of its files."""
-        local = Path(self.path(path).removeprefix("file://"))
-        files = [local] if local.is_file() else sorted(local.rglob("*"))
-        for file in files:
+        for file in map(PurePosixPath, self._place.paths(_checked(path))):
             for suffix in file.suffixes:
-                if suffix.removeprefix(".") in _FORMATS and file.is_file():
+                if suffix.removeprefix(".") in _FORMATS:
                     return suffix.removeprefix(".")
         return "parquet"
+
+    def _is_dynamic(self, options: Mapping[str, Any]) -> bool:
+        """Tell whether an overwrite is to keep the partitions it does not write."""
+        said = {key.lower(): value for key, value in options.items()}.get(_OVERWRITE.lower())
+        found = said or self.spark.conf.get(f"spark.sql.sources.{_OVERWRITE}")
+        return str(found).lower() == "dynamic"
+
+
+def _checked(path: str) -> str:
+    path = path.removesuffix("/")
+    if path and (problem := refuse_path(path)):
+        raise UnsafePathError(
+            f"the path {path!r} {problem}", remedy="use a '/' path below the workspace"
+        )
+    return path
+
+
+def _refuse_own_source(df: DataFrame, path: str, target: str) -> None:
+    """Refuse to replace what is being read: Spark would remove it first and then look for it."""
+    for file in df.inputFiles():
+        if any(name == target or name.startswith(f"{target}/") for name in (file, unquote(file))):
+            raise UsageError(
+                f"write to {path!r} with mode='overwrite' reads the same files",
+                remedy="write to another path, or read it before this attempt changes it",
+            )
 
 
 class WorkspaceReader:
@@ -152,5 +184,5 @@ class WorkspaceReader:
 
     def load(self, *paths: str, format: str, **options: Any) -> DataFrame:  # noqa: A002 - as above
         """Read files of any format that Spark knows."""
-        places = [self._workspace.path(path) for path in paths]
+        places = self._workspace.places(paths)
         return self._reader.load(places, format=format, **options)

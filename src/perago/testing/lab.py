@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from perago.clock import SystemClock
+from perago.computing import Computing
 from perago.definition import TaskDefinition, definition_of
 from perago.errors import UsageError
 from perago.lifecycle import Shells, run_attempt
@@ -19,6 +20,7 @@ from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Clock
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput
+from perago.settings import SparkSettings
 from perago.stores.embedded import EmbeddedStore
 from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
@@ -33,7 +35,8 @@ BRANCH = "main"
 class Lab:
     """A store, a broker and a directory of their own; each ``run`` is one attempt.
 
-    The store is an embedded one unless another is given.
+    The store is an embedded one unless another is given; ``spark`` says where Spark tasks run
+    that do not say it themselves.
     """
 
     def __init__(
@@ -42,12 +45,14 @@ class Lab:
         clock: Clock | None = None,
         store: ArrangedStore | None = None,
         repository: str = "lab",
+        spark: SparkSettings | None = None,
     ) -> None:
         self.store: ArrangedStore = store or EmbeddedStore(path / "store")
         self.repository = repository
         self.broker = ScriptedBroker()
         self.clock: Clock = clock or SystemClock()
         self.rooms = path / "rooms"
+        self._engines = Computing(spark or SparkSettings())
         self._events = EventLog(path / "events.sqlite")
         self._made = False
 
@@ -124,6 +129,7 @@ class Lab:
             rooms=switch.rooms(AttemptRooms(self.rooms, "lab", self.clock)),
             clock=self.clock,
             journal=switch.journal(AttemptJournal(self._events, claim, self.clock)),
+            engines=self._engines,
         )
         outcome = None
         with suppress(Crashed):
@@ -190,6 +196,12 @@ class Run:
     def result(self) -> Any:
         """Return the task's result as JSON values."""
         return self.outcome.output.get("result") if self.outcome else None
+
+    @property
+    def guards(self) -> list[dict[str, Any]]:
+        """Return what the guards of tables found, as the output tells it (X5)."""
+        found = self.outcome.output.get("guards") if self.outcome else None
+        return list(found) if isinstance(found, list) else []
 
     @property
     def ref(self) -> str | None:

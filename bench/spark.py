@@ -1,0 +1,109 @@
+"""A Spark write straight to lakeFS: against local disk, and against the committer that renames."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import BaseModel
+from pyspark.sql import SparkSession
+
+from bench.comparison import Comparison, Fact, Options, Ratio
+from bench.lakefs import BRANCH, Server, serving
+from perago import WorkspaceSpec, task
+from perago.protocol.paths import Selection
+from perago.protocol.values import Staging
+from perago.settings import SparkSettings
+from perago.spark import SparkSpec, SparkWorkspace, direct
+from perago.spark.jvm import JVM
+from perago.spark.session import AttemptSession
+from perago.workplaces import InPlace
+
+FILES = 80
+ROWS = 800_000
+WARM = 5
+LOCAL, DIRECT, RENAMES = "local disk", "direct (magic)", "default committer"
+SPEC = SparkSpec(workspace="direct")
+_began: list[float] = []
+
+
+class Nothing(BaseModel):
+    """Neither parameters nor a result."""
+
+
+@task(name="begin", owner_email="bench@example.com", workspace=WorkspaceSpec(), spark=SPEC)
+def begin(spark: SparkSession, workspace: SparkWorkspace, params: Nothing) -> Nothing:  # noqa: ARG001 - asked for, so that there is one
+    """Note when the body has its session and begins."""
+    _began.append(time.perf_counter())
+    return Nothing()
+
+
+@contextmanager
+def comparison(_: Options) -> Iterator[Comparison]:
+    """Write the same rows to three places, each time to a new path."""
+    with serving() as server:
+        stored = _in_place(server)
+        session = AttemptSession(
+            direct.need_of(SPEC.need, SparkSettings()),
+            "bench",
+            SparkSettings(),
+            prepare=lambda opened: direct.connect(opened, stored),
+        )
+        magic = session.open()
+        plain = magic.newSession()
+        for key in direct.COMMITTER:
+            plain.conf.unset(key)
+        number = itertools.count()
+        disk = server.root / "disk"
+
+        def write(spark: SparkSession, place: str) -> None:
+            rows = spark.range(0, ROWS, 1, FILES).selectExpr("id", "id % 97 AS k", "rand(7) AS x")
+            rows.write.parquet(f"{place}/t{next(number)}")
+
+        try:
+            yield Comparison(
+                name="spark",
+                what=f"{FILES} parquet files, {ROWS:,} rows",
+                contenders={
+                    LOCAL: lambda: write(plain, f"file://{disk}"),
+                    DIRECT: lambda: write(magic, f"s3a://{stored.target}magic"),
+                    RENAMES: lambda: write(plain, f"s3a://{stored.target}renames"),
+                },
+                ratios=[
+                    Ratio("direct / local disk", DIRECT, LOCAL, at_most=2.0),
+                    Ratio("default committer / direct", RENAMES, DIRECT, at_least=1.8),
+                ],
+                reset=lambda: shutil.rmtree(disk, ignore_errors=True),
+                facts=lambda: [_warm_start(server)],
+            )
+        finally:
+            session.close()
+            JVM.stop()
+
+
+def _in_place(server: Server) -> InPlace:
+    """Open a staging branch, as an attempt has one."""
+    repository = server.repository()
+    base = server.store.head(repository, BRANCH).id
+    staging = Staging(repository, "perago-staging-bench")
+    server.store.open_staging(staging, base)
+    return InPlace(
+        "bench", base, Selection("lake"), server.store, server.store.direct, repository, staging
+    )
+
+
+def _warm_start(server: Server) -> Fact:
+    """Time an attempt on a warm executor until its body has a session: the slowest of a few."""
+    repository = server.repository()
+    base = server.store.head(repository, BRANCH).id
+    host = server.host()
+    waits = []
+    for _ in range(WARM):
+        asked = time.perf_counter()
+        host.attempt(begin, repository, base, {})
+        waits.append(_began[-1] - asked)
+    host.close()
+    return Fact("seconds until a warm body begins", max(waits), at_most=1.0)

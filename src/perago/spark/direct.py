@@ -1,0 +1,61 @@
+"""Spark on a store's S3 gateway: the jars, the committer, and the keys (X2).
+
+The keys go into the Hadoop configuration of the running context, for one bucket. From there they
+travel with the jobs; they are neither on a command line nor in Spark's own configuration, which
+its UI and its event log show.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from perago.errors import RuntimeConfigError
+from perago.ports import Gateway, InPlace
+from perago.protocol.spark import SparkNeed
+from perago.settings import SparkSettings
+from perago.spark import jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CLOUD: Final = "org.apache.spark.internal.io.cloud"
+# Without both, Spark falls back to renames without a word, and a rename is a copy on S3.
+COMMITTER: Final = {
+    "spark.sql.sources.commitProtocolClass": f"{_CLOUD}.PathOutputCommitProtocol",
+    "spark.sql.parquet.output.committer.class": f"{_CLOUD}.BindingParquetOutputCommitter",
+}
+
+
+def need_of(need: SparkNeed, settings: SparkSettings) -> SparkNeed:
+    """Add to a task's need what work in place takes; fetches the jars when they are not there."""
+    given = {**settings.conf, **need.conf}
+    listed = [given.get("spark.jars", ""), *map(str, jars.provide(settings.jars))]
+    conf = {**need.conf, "spark.jars": ",".join(filter(None, listed)), **COMMITTER}
+    return SparkNeed(need.master, conf, need.packages, need.direct)
+
+
+def connect(session: SparkSession, stored: InPlace) -> None:
+    """Let the jobs of a session reach one repository."""
+    bucket = stored.source.partition("/")[0]
+    context = session.sparkContext
+    if context._jsc is None:  # noqa: SLF001 - there is no other way to its configuration
+        raise RuntimeConfigError("Spark was stopped")  # pragma: no cover
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
+    for key, value in properties(bucket, stored.gateway).items():
+        hadoop.set(key, value)
+
+
+def properties(bucket: str, gateway: Gateway) -> dict[str, str]:
+    """Say to Hadoop how one bucket is reached."""
+    own = {
+        "endpoint": gateway.endpoint,
+        "endpoint.region": "us-east-1",
+        "path.style.access": "true",
+        "connection.ssl.enabled": str(urlsplit(gateway.endpoint).scheme == "https").lower(),
+        "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        "access.key": gateway.access_key_id,
+        "secret.key": gateway.secret_access_key,
+        "committer.name": "magic",
+    }
+    return {f"fs.s3a.bucket.{bucket}.{key}": value for key, value in own.items()}

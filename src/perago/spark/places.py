@@ -1,0 +1,154 @@
+"""Where Spark finds the tables of a workspace: in the attempt directory, or in the store itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from perago.data.files import find, is_data, kind_of
+from perago.errors import UsageError
+from perago.ports import InPlace
+from perago.protocol.spark import is_leftover
+
+GLOB = re.compile(r"[*?\[\]{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A table as Spark reads it; ``problem`` says why it is none."""
+
+    address: str
+    format: str
+    problem: str = ""
+
+
+class Place(Protocol):
+    """Paths are those of the workspace, checked already."""
+
+    def source(self, path: str) -> str:
+        """Say where to read a path."""
+        ...
+
+    def target(self, path: str) -> str:
+        """Say where to write a path."""
+        ...
+
+    def paths(self, path: str) -> Sequence[str]:
+        """List the files at a path and below it, as they are now."""
+        ...
+
+    def table(self, path: str) -> Stored | None:
+        """Find a table; None when there is no file."""
+        ...
+
+    def replace_partitions(self, path: str, save: Callable[[str], None]) -> None:
+        """Replace the partitions that ``save`` writes, given a save mode, and no others."""
+        ...
+
+    def scrub(self) -> None:
+        """Remove what Spark left beside data."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlace:
+    """The attempt directory."""
+
+    root: Path
+    before: Mapping[str, object]
+
+    def source(self, path: str) -> str:
+        """Read and write at the same place."""
+        return self.target(path)
+
+    def target(self, path: str) -> str:
+        """Name it for Hadoop, whose paths are not percent-encoded: no ``as_uri()``."""
+        return f"file://{self.root.absolute()}/{path}".removesuffix("/")
+
+    def paths(self, path: str) -> Sequence[str]:
+        """Walk the directory."""
+        local = self.root / path
+        found = [local] if local.is_file() else local.rglob("*")
+        return sorted(str(file.relative_to(self.root)) for file in found if file.is_file())
+
+    def table(self, path: str) -> Stored | None:
+        """Look at names, and at the headers of CSV files."""
+        files = find(self.root, path)
+        return Stored(self.target(path), files.format, files.problem) if files else None
+
+    def replace_partitions(self, path: str, save: Callable[[str], None]) -> None:  # noqa: ARG002 - of a protocol
+        """Leave it to Spark."""
+        save("overwrite")
+
+    def scrub(self) -> None:
+        """Remove leftovers, unless the input had them (then they are content)."""
+        for directory, folders, files in os.walk(self.root):
+            relative = Path(directory).relative_to(self.root).as_posix()
+            base = "" if relative == "." else f"{relative}/"
+            for name in [*folders]:
+                if is_leftover(f"{base}{name}/") and not self._had(f"{base}{name}/"):
+                    shutil.rmtree(Path(directory, name), ignore_errors=True)
+                    folders.remove(name)
+            for name in files:
+                if is_leftover(base + name) and base + name not in self.before:
+                    Path(directory, name).unlink(missing_ok=True)
+
+    def _had(self, folder: str) -> bool:
+        return any(path.startswith(folder) for path in self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectPlace:
+    """The store itself: what the attempt wrote is on its branch, the rest is read from A."""
+
+    stored: InPlace
+
+    def source(self, path: str) -> str:
+        """Read from A, which nobody can change, until the attempt itself has changed the path."""
+        fixed = path
+        if pattern := GLOB.search(path):
+            fixed = path[: pattern.start()].rpartition("/")[0]
+        if self.stored.target is not None and self.stored.touched(fixed):
+            return self.target(path)
+        return _address(self.stored.source, path)
+
+    def target(self, path: str) -> str:
+        """Write on the staging branch."""
+        if self.stored.target is None:
+            raise UsageError(
+                f"write to {path!r}: the task is read-only", remedy="drop read_only=True"
+            )
+        return _address(self.stored.target, path)
+
+    def paths(self, path: str) -> Sequence[str]:
+        """Ask the store."""
+        return self.stored.paths(path)
+
+    def table(self, path: str) -> Stored | None:
+        """Look at names; Spark itself compares the headers of CSV files."""
+        named = {PurePosixPath(name): name for name in self.stored.paths(path)}
+        files = [one for one in sorted(named) if is_data(one.relative_to(path))]
+        if not files:
+            return None
+        return Stored(self.source(path), *kind_of(files))
+
+    def replace_partitions(self, path: str, save: Callable[[str], None]) -> None:
+        """Add the new files, then remove the old ones beside them: the committer cannot do it."""
+        before = {name for name in self.stored.paths(path) if not is_leftover(name)}
+        save("append")
+        new = {name for name in self.stored.paths(path) if not is_leftover(name)} - before
+        folders = {name.rpartition("/")[0] for name in new}
+        self.stored.remove([name for name in before if name.rpartition("/")[0] in folders])
+
+    def scrub(self) -> None:
+        """Leave it to the store's side, which knows what the input had."""
+        self.stored.changes()
+
+
+def _address(base: str, path: str) -> str:
+    return f"s3a://{base}{path}".removesuffix("/")

@@ -1,0 +1,64 @@
+"""Step 9: the private branch of one execution, made, filled and sealed (S1 to S5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from perago.errors import AlreadyExistsError, PeragoError
+from perago.ports import Put, Store
+from perago.protocol import audit, names
+from perago.protocol.values import Claim, Phase, StagedWorkspace, Staging
+from perago.track import Track
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The branch exists only inside ``undo``; its name is known before it is made (S4)."""
+
+    claim: Claim
+    repository: str
+    store: Store
+    track: Track
+    undo: ExitStack
+
+    @property
+    def staging(self) -> Staging:
+        """Name the branch."""
+        name = names.staging_branch(self.claim.attempt, self.claim.execution_id)
+        return Staging(self.repository, name)
+
+    def open(self, base: str) -> None:
+        """Create the branch; from the first moment it may exist, its removal is due (S4)."""
+        try:
+            self.store.open_staging(self.staging, base)
+        except AlreadyExistsError:
+            raise  # It is somebody else's: never reused, never deleted.
+        except PeragoError:
+            self._drop_later()
+            raise
+        self._drop_later()
+        self.track.event("branch created", branch=self.staging.branch, base=base)
+
+    def fill(self, puts: Sequence[Put], deletes: Sequence[str]) -> None:
+        """Bring the branch to the wanted state (S2)."""
+        total = sum(put.entry.size for put in puts)
+        meter = self.track.meter(Phase.STAGE, total)
+        self.store.write(self.staging, puts, deletes, meter)
+        facts = {"files": len(puts), "bytes": total, "deleted": len(deletes)}
+        self.track.event("uploaded", **facts, **meter.pace())
+
+    def seal(self, metadata: Mapping[str, str]) -> StagedWorkspace:
+        """Commit it: C."""
+        staged = self.store.seal(self.staging, audit.message(self.claim), metadata)
+        self.track.event("committed", commit=staged.commit)
+        return staged
+
+    def _drop_later(self) -> None:
+        self.undo.callback(
+            self.track.clean,
+            Phase.CLEAN_STAGING,
+            "failed to clean staging workspace",
+            lambda: self.store.drop(self.staging),
+        )

@@ -1,0 +1,202 @@
+"""Where the body of an attempt works: a directory of its own, or the staging branch itself (X2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from perago.errors import UnpublishableFileError
+from perago.ports import Direct, Gateway, Put, Room, Site, Store
+from perago.protocol.diff import diff
+from perago.protocol.guard import Tree
+from perago.protocol.paths import Selection, check_local, is_action, plan_download
+from perago.protocol.spark import is_leftover
+from perago.protocol.values import ChangeSet, Manifest, StagedWorkspace, Staging
+from perago.workspace.scan import Baseline, scan, survey
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What will be published, as a step from ``base``: A, or H under fence ``lineage``."""
+
+    base: str
+    steps: ChangeSet
+    after: Manifest = field(default_factory=dict)
+    """The wanted state, where its bytes still have to travel."""
+
+
+class Workplace(Protocol):
+    """Both kinds, as the steps of an attempt see them."""
+
+    @property
+    def root(self) -> Path | None:
+        """Return the directory, if it is one."""
+        ...
+
+    @property
+    def site(self) -> Site:
+        """Describe it to the engine that computes there."""
+        ...
+
+    def tree(self) -> Tree:
+        """List the files that guards may see."""
+        ...
+
+    def change(self) -> Change:
+        """Compare with the input A."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """The attempt directory with the files of A in it."""
+
+    execution_id: str
+    base: str
+    select: Selection
+    room: Room
+    before: Baseline
+    checksum: str
+
+    @property
+    def root(self) -> Path:
+        """Return the directory the author works in."""
+        return self.room.workspace
+
+    @property
+    def site(self) -> Site:
+        """Describe it."""
+        return Site(self.execution_id, self.root, self.before.manifest, lambda: self.change().steps)
+
+    def tree(self) -> Tree:
+        """List files; nothing is opened."""
+        return survey(self.root, self.select)
+
+    def change(self) -> Change:
+        """Read the wanted state and compare."""
+        after = scan(self.root, self.select, self.checksum, self.before)
+        return Change(self.base, diff(self.before.manifest, after), after)
+
+    def puts(self, change: Change) -> Sequence[Put]:
+        """Return new and changed files."""
+        return [
+            Put(self.select.key(path), change.after[path], self.root / path)
+            for path in change.steps.uploads
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """A staging branch that Spark reads and writes where it is stored; nothing is downloaded.
+
+    Without a branch (read-only tasks) there is only A to be read.
+    """
+
+    execution_id: str
+    base: str
+    select: Selection
+    store: Store
+    direct: Direct
+    repository: str
+    staging: Staging | None
+
+    root: None = None
+
+    @property
+    def site(self) -> Site:
+        """Describe it."""
+        return Site(self.execution_id, changes=self.changes, in_place=self)
+
+    @property
+    def gateway(self) -> Gateway:
+        """Say how its objects are reached."""
+        return self.direct.gateway
+
+    @property
+    def source(self) -> str:
+        """Name the input, which never changes, as ``repository/commit/prefix/``."""
+        return f"{self.repository}/{self.base}/{self.select.root}"
+
+    @property
+    def target(self) -> str | None:
+        """Name where to write, in the same way."""
+        if self.staging is None:
+            return None
+        return f"{self.repository}/{self.staging.branch}/{self.select.root}"
+
+    def tree(self) -> Tree:
+        """List the branch as it is now."""
+        return Tree.of(self.paths())
+
+    def paths(self, path: str = "") -> Sequence[str]:
+        """Return the files at a path and below it, as they are now."""
+        ref = self.staging.branch if self.staging else self.base
+        listing = self.store.listing(self.repository, ref, self.select.key(path))
+        found = plan_download(self.select, listing)
+        return [name for name in found if not path or name == path or name.startswith(f"{path}/")]
+
+    def touched(self, path: str) -> bool:
+        """Tell whether this attempt has changed anything at a path or below it."""
+        if self.staging is None:
+            return False
+        return self.direct.touched(self.staging, self.select.key(path))
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Remove files from the branch."""
+        self._delete([self.select.key(path) for path in paths])
+
+    def changes(self) -> ChangeSet:
+        """Compare with A, after removing what Spark left beside data unless A had it too."""
+        return self._mapped(self._scrubbed())
+
+    def change(self) -> Change:
+        """Compare, and refuse what may not be written or could not be read back (S2, S3)."""
+        found = self._scrubbed()
+        for key in _files((*found.added, *found.changed, *found.removed)):
+            if is_action(key) or not key.startswith(self.select.root):
+                raise UnpublishableFileError(
+                    f"object {key!a} is not for this task to write",
+                    remedy="name paths with workspace.path(), without '..'",
+                )
+        steps = self._mapped(found)
+        check_local(self.select, steps.uploads)
+        return Change(self.base, steps)
+
+    def confirm(self, staged: StagedWorkspace, change: Change) -> None:
+        """Refuse a commit that holds more than was looked at: somebody was still writing (S3)."""
+        sealed = self.store.diff(self.repository, self.base, staged.commit, "")
+        if self._mapped(sealed) != change.steps:
+            raise UnpublishableFileError(
+                "the staging branch changed while it was committed",
+                remedy="let the body end only when all its Spark jobs have",
+            )
+
+    def _scrubbed(self) -> ChangeSet:
+        """Read the raw keys that changed on the branch; leftovers among the new ones go."""
+        if self.staging is None:
+            return ChangeSet()
+        found = self.direct.changes(self.staging, "")
+        # An empty object whose name ends in '/' is how Hadoop makes a directory of S3.
+        left = [key for key in found.added if key.endswith("/") or is_leftover(key)]
+        self._delete(left)
+        return replace(found, added=tuple(sorted({*found.added} - {*left})))
+
+    def _mapped(self, found: ChangeSet) -> ChangeSet:
+        """Turn keys into paths of the workspace."""
+        cut = len(self.select.root)
+        return ChangeSet(
+            added=tuple(key[cut:] for key in _files(found.added)),
+            changed=tuple(key[cut:] for key in _files(found.changed)),
+            removed=tuple(key[cut:] for key in _files(found.removed)),
+        )
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        if self.staging is not None and keys:
+            self.store.write(self.staging, [], keys, lambda _: None)
+
+
+def _files(keys: Sequence[str]) -> list[str]:
+    """Leave out directory markers, which are no content (S2)."""
+    return [key for key in keys if not key.endswith("/")]
