@@ -26,6 +26,17 @@ COMMITTER: Final = {
     "spark.sql.parquet.output.committer.class": f"{_CLOUD}.BindingParquetOutputCommitter",
 }
 
+# Of all buckets alike: the committer looks for the first of these nowhere else, and writes nothing
+# at all, without a word, when it is set for one bucket only.
+SHARED: Final = {
+    # One list of pending uploads per task, not one object per file.
+    "fs.s3a.committer.magic.track.commits.in.memory.enabled": "true",
+    # No questions to the store about what a path is before a file is made there.
+    "fs.s3a.performance.flags": "create,mkdir",
+    "fs.s3a.connection.expect.continue": "false",
+    "fs.s3a.fast.upload.buffer": "bytebuffer",
+}
+
 
 def need_of(need: SparkNeed, settings: SparkSettings) -> SparkNeed:
     """Add to a task's need what work in place takes; fetches the jars when they are not there."""
@@ -58,4 +69,4 @@ def properties(bucket: str, gateway: Gateway) -> dict[str, str]:
         "secret.key": gateway.secret_access_key,
         "committer.name": "magic",
     }
-    return {f"fs.s3a.bucket.{bucket}.{key}": value for key, value in own.items()}
+    return {**SHARED, **{f"fs.s3a.bucket.{bucket}.{key}": value for key, value in own.items()}}
