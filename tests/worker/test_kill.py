@@ -53,11 +53,12 @@ def test_r3_a_worker_killed_before_it_reports_is_followed_by_a_retry(stage: Stag
     stage.register(**settings)
     workspace = stage.workspace()
     workflow = stage.run("write", workspace=workspace)
-    first = stage.start("-j", "1", ready=False, PERAGO_KILL_AT="write:0:before report", **settings)
+    deadly = settings | {"PERAGO_KILL_AT": "write:0:before report"}
+    first = stage.start("-j", "1", ready=False, module="deeds", **deadly)
     eventually(lambda: first.process.poll() is not None, "the death of the worker")
     abandoned = stage.head(workspace)
     assert abandoned != workspace["ref"]
-    second = stage.start("-j", "1", **settings)
+    second = stage.start("-j", "1", ready=True, module="deeds", **settings)
     ended = stage.completed(workflow)
     assert stage.tasks(workflow) == [("TIMED_OUT", 0), ("COMPLETED", 1)]
     published = ended["tasks"][1]["outputData"]["workspace"]["ref"]
