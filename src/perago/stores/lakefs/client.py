@@ -51,16 +51,20 @@ class LakeFSClient:
 
     def __init__(self, settings: LakeFSSettings, connections: int = 32) -> None:
         self.endpoint = settings.endpoint.rstrip("/").removesuffix("/api/v1")
+        refusal = RuntimeConfigError(
+            f"lakeFS endpoint {settings.endpoint!a} is no address",
+            remedy="set LAKECTL_SERVER_ENDPOINT_URL to one that starts with http or https",
+        )
         if not self.endpoint.startswith(("http://", "https://")):
-            raise RuntimeConfigError(
-                f"lakeFS endpoint {settings.endpoint!a} is no address",
-                remedy="set LAKECTL_SERVER_ENDPOINT_URL to one that starts with http or https",
-            )
+            raise refusal
         headers = urllib3.make_headers(
             basic_auth=f"{settings.access_key_id}:{settings.secret_access_key}",
             user_agent="perago",
         )
-        self._pool, self._path = wire.connections(self.endpoint, connections, headers)
+        try:
+            self._pool, self._path = wire.connections(self.endpoint, connections, headers)
+        except ValueError:
+            raise refusal from None
         token = self._pool.headers["authorization"].removeprefix("Basic ")
         self._secrets = (settings.secret_access_key, token)
         self.requests = 0
