@@ -121,7 +121,8 @@ def comparison(options: Options) -> Iterator[Comparison]:
         }
         ratios = [
             Ratio("free tasks: SDK worker / perago", SDK, f"{OURS}, free", at_least=0.95),
-            Ratio("free tasks: nothing / perago", NOTHING, f"{OURS}, free"),
+            # Either is enough: the SDK's worker reads no result back (R2), nor does this client.
+            Ratio("free tasks: nothing / perago", NOTHING, f"{OURS}, free", at_least=0.9),
         ]
         slow: dict[str, int] = {}
         if options.peer:
