@@ -16,13 +16,11 @@ def report(
     broker: Broker,
     track: Track,
     lost: Callable[[], bool] = lambda: False,
-) -> bool:
-    """Report an outcome; False when the engine did not want it any more, which is then logged."""
-    accepted = False
+) -> None:
+    """Report an outcome; that the engine did not want it any more is logged."""
     with track.phase(Phase.REPORT):
         # The result of an attempt that is known to be lost is not sent: a rerun has its task id.
         accepted = not lost() and broker.report(attempt, outcome)
     if not accepted:
         # R2: the engine drops the result of a task that is no longer current, and says 200.
         track.event("lost completion", status=outcome.status, output=outcome.output)
-    return accepted

@@ -267,8 +267,9 @@ class AttemptJournal:
     def flush(self) -> None:
         """Write what was gathered: another process goes on with this attempt."""
         with self._gathering:
-            self._log.append(self._gathered)
-            self._gathered = []
+            if self._gathered:
+                self._log.append(self._gathered)
+                self._gathered = []
 
     def _overdue(self) -> bool:
         waited = self._gathered[-1][0] - self._gathered[0][0]

@@ -118,19 +118,12 @@ def _fetch(directory: Path, wanted: Sequence[Pin]) -> None:
         settings.write_text(_SETTINGS)
         module.write_text(_module(wanted))
         command = [
-            *(str(_java()), f"-Divy.default.ivy.user.dir={scratch}", "-jar", str(_ivy())),
+            *(f"-Divy.default.ivy.user.dir={scratch}", "-jar", str(_ivy())),
             *("-settings", str(settings), "-cache", f"{scratch}/cache", "-ivy", str(module)),
             *("-retrieve", f"{directory}/[artifact]-[revision].[ext]", "-warn"),
         ]
         try:
-            done = subprocess.run(  # noqa: S603 - the resolver that PySpark brings
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_SECONDS,
-                check=False,
-            )
+            done = java.run(_java(), *command, seconds=_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RuntimeConfigError(
                 f"the jars for direct workspaces cannot be fetched: {error}", remedy=_REMEDY

@@ -72,16 +72,21 @@ def find(environ: Mapping[str, str]) -> Path | None:
     return Path(found) if found else None
 
 
+def run(java: Path, *arguments: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a JVM to its end; ``OSError`` or ``TimeoutExpired`` when it cannot be."""
+    return subprocess.run(  # noqa: S603 - the program that Spark is about to run itself
+        [java, *arguments],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+
+
 def _run(java: Path, *arguments: str) -> tuple[int, str]:
     try:
-        done = subprocess.run(  # noqa: S603 - the program that Spark is about to run itself
-            [java, *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = run(java, *arguments, seconds=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeConfigError(f"{java} cannot be run: {error}", remedy=_REMEDY) from None
     return done.returncode, done.stdout + done.stderr

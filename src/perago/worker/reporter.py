@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from perago.errors import PeragoError
 from perago.ports import Broker, Clock, Journal
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim
@@ -65,14 +64,13 @@ class Reporter:
 
     def _report(self, run: Run, outcome: Outcome) -> None:
         execution_id = run.claim.execution_id
-        problem = "it was not reported"
+        problem = ""
         try:
             claim = replace(run.claim, trace=run.trace or run.claim.trace)
             broker = self._channels.broker(claim, run.worker_id)
             with self._channels.journal(claim, lambda said: self._heard(execution_id, said)) as to:
                 report(claim.attempt, outcome, broker, Track(to, self._clock), lambda: run.lost)
-            problem = ""
-        except (PeragoError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the lease must not be kept
             problem = describe(error)
         finally:
             self._reported(execution_id, outcome, problem)

@@ -32,6 +32,7 @@ from perago.protocol.recovery import Answer, Halfway, Next, proceed, settle, wan
 from perago.protocol.values import Commit
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import RESTART, Call
+from perago.stores.lakefs.moves import hard_reset, merge
 from perago.transfer.wire import path_of
 
 PAUSE_SECONDS = 0.2
@@ -60,7 +61,8 @@ class HardFence:
         """Carry out a decision; a lost answer is settled by reading, then by sending again."""
         if not isinstance(publication.decision, Merge):
             # To itself: what is not permitted is better refused now than after half of it.
-            self._client.ask(_reset(publication, publication.branch, Call.PRIVATE))
+            ask = _reset(publication, publication.branch)
+            self._client.ask(replace(ask, call=Call.PRIVATE))
         move = _Move(self._client, self._head, publication)
         try:
             ref = move.carry_out()
@@ -79,7 +81,7 @@ class HardFence:
             if not is_unfinished(head):
                 return head
             try:
-                self._client.ask(_ask_reset(repository, branch, f"{branch}^2"))
+                self._client.ask(hard_reset(repository, branch, f"{branch}^2"))
             except PermissionRefusedError:
                 raise
             except StoreError as error:  # Others meet it too, and one of them is the quickest.
@@ -206,19 +208,10 @@ def _merge(publication: Publication, seconds: float) -> Ask:
     else:
         said["perago.intent"] = "replace"
         body |= {"metadata": said, "strategy": "source-wins", "allow_empty": True}
-    source = wanted_by(decision)
-    repository, branch = publication.repository, publication.branch
-    path = path_of("repositories", repository, "refs", source, "merge", branch)
-    what = f"merge into branch {branch} of {repository}"
-    return Ask(what, "POST", path, Call.PUBLISH, body=body, timeout_seconds=seconds)
+    where = publication.repository, wanted_by(decision), publication.branch
+    return merge(*where, body, seconds)
 
 
-def _reset(publication: Publication, ref: str, call: Call = Call.PUBLISH) -> Ask:
-    ask = _ask_reset(publication.repository, publication.branch, ref)
-    return replace(ask, call=call, timeout_seconds=publication.timeout_seconds)
-
-
-def _ask_reset(repository: str, branch: str, ref: str) -> Ask:
-    path = path_of("repositories", repository, "branches", branch, "hard_reset")
-    what = f"hard-reset branch {branch} of {repository}"
-    return Ask(what, "PUT", path, Call.PUBLISH, query={"ref": ref})
+def _reset(publication: Publication, ref: str) -> Ask:
+    where = publication.repository, publication.branch
+    return hard_reset(*where, ref, publication.timeout_seconds)

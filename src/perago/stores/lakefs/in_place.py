@@ -7,6 +7,7 @@ from perago.protocol.values import ChangeSet, Staging
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.manifests import Manifests
+from perago.stores.lakefs.moves import change_set
 from perago.transfer.wire import path_of
 
 
@@ -23,10 +24,7 @@ class LakeFSInPlace:
     def changes(self, staging: Staging, root: str) -> ChangeSet:
         """Read the uncommitted changes of a branch; what others wrote is not in our manifests."""
         self._manifests.forget(staging.repository, staging.branch)
-        kinds: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
-        for item in self._client.pages(_ask(staging, root)):
-            kinds[item["type"]].append(item["path"])
-        return ChangeSet(**{kind: tuple(sorted(keys)) for kind, keys in kinds.items()})
+        return change_set(self._client.pages(_ask(staging, root)))
 
     def touched(self, staging: Staging, key: str) -> bool:
         """Ask for the first change below a key, then for one of the key itself."""

@@ -13,6 +13,7 @@ from perago.protocol.values import WorkspaceInput
 from perago.stores.lakefs.action import KEY, PROBE, refuse_action
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
+from perago.stores.lakefs.moves import merge
 from perago.transfer.wire import path_of
 
 NOWHERE = "0" * 64
@@ -82,11 +83,10 @@ class Proving:
                 ) from None
 
     def _merge(self, repository: str, source: str, branch: str, expected: str) -> None:
-        path = path_of("repositories", repository, "refs", source, "merge", branch)
         said = {"perago.expected_head": expected}
         body = {"message": "perago probe", "metadata": said, "allow_empty": True}
         body["squash_merge"] = True
-        self._client.ask(Ask(f"merge into {branch}", "POST", path, Call.PUBLISH, body=body))
+        self._client.ask(merge(repository, source, branch, body))
 
 
 class Scratch:

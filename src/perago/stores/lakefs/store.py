@@ -34,7 +34,7 @@ from perago.protocol.values import (
     WorkspaceInput,
 )
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs import checking
+from perago.stores.lakefs import checking, moves
 from perago.stores.lakefs.client import PAGE, Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.hard import HardFence
@@ -133,10 +133,8 @@ class LakeFSStore:
     def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
         path = path_of("repositories", repository, "refs", left, "diff", right)
         query = {"prefix": root, "type": "two_dot"}
-        kinds: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
-        for item in self.client.pages(Ask(f"diff {left} and {right}", "GET", path, query=query)):
-            kinds[item["type"]].append(item["path"])
-        return ChangeSet(**{kind: tuple(sorted(paths)) for kind, paths in kinds.items()})
+        ask = Ask(f"diff {left} and {right}", "GET", path, query=query)
+        return moves.change_set(self.client.pages(ask))
 
     def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
         road = self._roads.of(repository, ref)
@@ -251,22 +249,13 @@ class LakeFSStore:
                 self._manifests.same(repository, merged, source)
 
     def _merge(self, publication: Publication, decision: Merge) -> str:
-        path = path_of(
-            "repositories",
-            publication.repository,
-            "refs",
-            decision.source,
-            "merge",
-            publication.branch,
-        )
         body = {
             "message": publication.message,
             "metadata": dict(publication.metadata),
             "squash_merge": True,
         }
-        what = f"merge into branch {publication.branch} of {publication.repository}"
-        seconds = publication.timeout_seconds
-        ask = Ask(what, "POST", path, Call.PUBLISH, body=body, timeout_seconds=seconds)
+        where = publication.repository, decision.source, publication.branch
+        ask = moves.merge(*where, body, publication.timeout_seconds)
         return str(self.client.ask(ask)["reference"])
 
     def _reset(self, publication: Publication, ref: str) -> None:
@@ -277,20 +266,8 @@ class LakeFSStore:
                 " changes",
                 remedy="commit or reset them, then run the task again",
             )
-        path = path_of(
-            "repositories", publication.repository, "branches", publication.branch, "hard_reset"
-        )
-        what = f"hard-reset branch {publication.branch} of {publication.repository}"
-        self.client.ask(
-            Ask(
-                what,
-                "PUT",
-                path,
-                Call.PUBLISH,
-                query={"ref": ref},
-                timeout_seconds=publication.timeout_seconds,
-            )
-        )
+        where = publication.repository, publication.branch
+        self.client.ask(moves.hard_reset(*where, ref, publication.timeout_seconds))
 
     def _delete(self, staging: Staging, keys: Sequence[str]) -> None:
         path = path_of(
