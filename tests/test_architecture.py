@@ -217,7 +217,8 @@ def test_no_module_needs_itself() -> None:
 
 FOREIGN = {
     "conductor": perago("brokers.conductor"),
-    "urllib3": perago("brokers.conductor.client", "stores.lakefs", "transfer.wire"),
+    "httptools": perago("transfer.line"),
+    "urllib3": perago("stores.lakefs"),
     "lakefs": perago("stores.lakefs"),
     "lakefs_sdk": perago("stores.lakefs"),
     "opentelemetry": perago("observe"),

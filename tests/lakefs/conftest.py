@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import urllib3
 
 from perago.dev import LakeFSEndpoint
 from perago.stores.lakefs import client, gateway, roads
+from perago.transfer.line import Answer, Line
 from tests.faults.proxy import Proxy
 from tests.lakefs.bench import Bench
 from tests.lakefs_lab import ArrangedLakeFS, new_name
@@ -46,10 +48,13 @@ def bench(
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten what is waited for, so that a hang ends soon; nothing else is changed."""
 
-    def timeout(seconds: float) -> urllib3.Timeout:
-        return urllib3.Timeout(connect=1, read=min(seconds, TRY_SECONDS))
+    ask = Line.ask
 
-    monkeypatch.setattr(client, "patience", timeout)
+    def soon(self: Line, method: str, target: str, seconds: float, *rest: Any) -> Answer:
+        return ask(self, method, target, min(seconds, TRY_SECONDS), *rest)
+
+    monkeypatch.setattr(Line, "ask", soon)
+    monkeypatch.setattr(client, "STREAM", urllib3.Timeout(connect=1, read=TRY_SECONDS))
     monkeypatch.setattr(client, "_PAUSES", (0.01, 0.02, 0.03))
     monkeypatch.setattr(roads, "_PAUSES", (0.01, 0.02, 0.03))
     monkeypatch.setattr(gateway, "SECONDS", 2)

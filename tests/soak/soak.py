@@ -190,7 +190,9 @@ class Soak:
     def _measure(self) -> None:
         for worker in self.workers:
             if worker.process.poll() is not None:
-                raise SystemExit(f"{worker.name} ended with {worker.process.returncode}")
+                said = (self.root / "logs" / f"{worker.name}.log").read_text(errors="replace")
+                code = worker.process.returncode
+                raise SystemExit(f"{worker.name} ended with {code}:\n{said[-2000:]}")
             self.report.memory.setdefault(worker.name, []).append(worker.resident_bytes())
 
     def _settle(self) -> None:
@@ -278,7 +280,7 @@ class Soak:
         return {
             **os.environ,
             **variables(self.instance.record),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
             "PERAGO_HOME": str(self.root / "home"),
             "PERAGO_WORKSPACE_ROOT": str(self.root / name),
             "PERAGO_LOG_ROOT": str(self.root / "logs"),

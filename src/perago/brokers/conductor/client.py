@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import urllib3
-
 from perago.brokers.conductor.address import API, root_of
 from perago.brokers.conductor.errors import (
     NOT_FOUND,
@@ -29,8 +27,8 @@ from perago.brokers.conductor.tokens import Tokens
 from perago.errors import NotFoundError, PermissionRefusedError
 from perago.protocol.values import Attempt
 from perago.settings import ConductorSettings
-from perago.transfer import wire
-from perago.transfer.wire import parsed, path_of, patience, reason, whole
+from perago.transfer.line import Line, UnansweredError
+from perago.transfer.wire import JSON, parsed, path_of
 
 CALL_SECONDS = 30.0
 _PAUSES = (0.1, 0.5, 2.0)
@@ -69,7 +67,7 @@ class Reply:
 
 
 class ConductorClient:
-    """A connection pool to one server; shared by threads, never by processes."""
+    """Connections to one server; shared by threads, never by processes."""
 
     def __init__(
         self,
@@ -80,7 +78,7 @@ class ConductorClient:
         self.root = root_of(settings.url)
         self._seconds = call_seconds
         headers = {"User-Agent": "perago", "Accept": "application/json, text/plain"}
-        self._pool, self._path = wire.connections(self.root, connections, headers)
+        self._line = Line(self.root, connections, headers)
         self._key, self._secret = settings.auth_key, settings.auth_secret
         self._tokens = Tokens(self._fetch_token, time.time) if settings.auth_key else None
         self.requests = 0
@@ -225,7 +223,7 @@ class ConductorClient:
 
     def close(self) -> None:
         """Close the connections."""
-        self._pool.close()
+        self._line.close()
 
     # --- one request --------------------------------------------------------------------------
 
@@ -286,28 +284,17 @@ class ConductorClient:
 
     def _exchange(self, ask: Ask, token: str | None = None) -> Reply:
         body = None if ask.body is None else _encoded(ask.body)
-        headers = dict(self._pool.headers)
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        headers = dict(JSON) if body is not None else {}
         if token is not None:
             headers["X-Authorization"] = token
         self.requests += 1
         seconds = self._try_seconds(ask)
-        deadline = time.monotonic() + seconds
         try:
-            answer = self._pool.urlopen(
-                ask.method,
-                self._url(ask),
-                body=body,
-                headers=headers,
-                timeout=patience(seconds),
-                redirect=False,
-                preload_content=False,
-            )
-            data = whole(answer, deadline)
-        except urllib3.exceptions.HTTPError as error:
-            return Reply(None, words=reason(error))
-        date = str(answer.headers.get("Date", ""))
+            answer = self._line.ask(ask.method, _target(ask), seconds, body, headers)
+        except UnansweredError as error:
+            return Reply(None, words=str(error))
+        date = answer.headers.get("date", "")
+        data = answer.body
         text = data.decode(errors="replace")
         found = parsed(data)
         if answer.status not in _OK:
@@ -324,15 +311,16 @@ class ConductorClient:
             return self._seconds + ask.wait_seconds
         return self._seconds / _TRIES
 
-    def _url(self, ask: Ask) -> str:
-        asked = "?" + urlencode(ask.query, quote_via=quote) if ask.query else ""
-        return f"{self._path}{'' if ask.open else API}{ask.path}{asked}"
-
     def _told(self, text: str, token: str | None) -> str:
         """Repeat a server's words, cut; some repeat what they were sent, the secret included."""
         for secret in (self._secret, self._key, token):
             text = text.replace(secret, "...") if secret else text
         return " ".join(text.split())[:_WORDS]
+
+
+def _target(ask: Ask) -> str:
+    asked = "?" + urlencode(ask.query, quote_via=quote) if ask.query else ""
+    return f"{'' if ask.open else API}{ask.path}{asked}"
 
 
 def _encoded(body: Any) -> bytes:

@@ -12,17 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import urllib3
 
 from perago.errors import RuntimeConfigError
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
-from perago.transfer import wire
-from perago.transfer.wire import parsed, patience, reason, whole
+from perago.transfer.line import CONNECT_SECONDS, Line, UnansweredError
+from perago.transfer.wire import JSON, parsed
 
 CALL_SECONDS = 30.0
+STREAM = urllib3.Timeout(connect=CONNECT_SECONDS, read=CALL_SECONDS)
 PAGE = 1000
 _PAUSES = (0.1, 0.5, 2.0)
 _OK = range(200, 300)
@@ -47,7 +48,10 @@ class Ask:
 
 
 class LakeFSClient:
-    """A connection pool to one server; shared by threads, never by processes."""
+    """Connections to one server; shared by threads, never by processes.
+
+    Questions go over a line; bodies that are read or sent piece by piece through a pool.
+    """
 
     def __init__(self, settings: LakeFSSettings, connections: int = 32) -> None:
         self.endpoint = settings.endpoint.rstrip("/").removesuffix("/api/v1")
@@ -62,10 +66,14 @@ class LakeFSClient:
             user_agent="perago",
         )
         try:
-            self._pool, self._path = wire.connections(self.endpoint, connections, headers)
+            self._line = Line(self.endpoint, connections, headers)
+            self._pool = urllib3.connection_from_url(
+                self.endpoint, maxsize=connections, retries=False, headers=headers
+            )
         except ValueError:
             raise refusal from None
-        token = self._pool.headers["authorization"].removeprefix("Basic ")
+        self._path = urlsplit(self.endpoint).path
+        token = headers["authorization"].removeprefix("Basic ")
         self._secrets = (settings.secret_access_key, token)
         self.requests = 0
 
@@ -104,10 +112,10 @@ class LakeFSClient:
     def header(self, method: str, path: str, name: str) -> str:
         """Return one header of an answer; empty when there is none."""
         try:
-            answer = self._pool.request(method, self._url(path, {}), timeout=patience(CALL_SECONDS))
-        except urllib3.exceptions.HTTPError:
+            answer = self._line.ask(method, _target(path, {}), CALL_SECONDS)
+        except UnansweredError:
             return ""
-        return str(answer.headers.get(name, ""))
+        return answer.headers.get(name, "")
 
     @contextmanager
     def body(
@@ -118,7 +126,7 @@ class LakeFSClient:
         answer = None
         try:
             answer = self._pool.request(
-                "GET", self._url(path, query), timeout=patience(CALL_SECONDS), preload_content=False
+                "GET", self._url(path, query), timeout=STREAM, preload_content=False
             )
             if answer.status not in _OK:
                 raise translate(Call.READ, answer.status, "", what)
@@ -126,7 +134,7 @@ class LakeFSClient:
             answer.release_conn()
             answer = None
         except urllib3.exceptions.HTTPError as error:
-            raise unanswered(Call.READ, what, reason(error)) from error
+            raise unanswered(Call.READ, what, type(error).__name__) from error
         finally:
             if answer is not None:  # Half read: this connection is of no more use.
                 answer.close()
@@ -150,10 +158,10 @@ class LakeFSClient:
                 self._url(path, query),
                 body=parts,
                 headers=headers,
-                timeout=patience(CALL_SECONDS),
+                timeout=STREAM,
             )
         except urllib3.exceptions.HTTPError as error:
-            raise unanswered(Call.PRIVATE, what, reason(error)) from error
+            raise unanswered(Call.PRIVATE, what, type(error).__name__) from error
         found = parsed(answer.data) or {}
         if answer.status not in _OK:
             words = self._told(str(found.get("message", "")))
@@ -162,33 +170,23 @@ class LakeFSClient:
 
     def close(self) -> None:
         """Close the connections."""
+        self._line.close()
         self._pool.close()
 
     def _url(self, path: str, query: Mapping[str, Any]) -> str:
-        asked = "?" + urlencode(_plain(query), quote_via=quote) if query else ""
-        return f"{self._path}/api/v1{path}{asked}"
+        return self._path + _target(path, query)
 
     def _send(self, ask: Ask) -> tuple[int | None, Any, str]:
         """Return status, answer and the server's words; no status when there was no answer."""
         body = None if ask.body is None else json.dumps(ask.body).encode()
-        headers = dict(self._pool.headers)
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        headers = None if body is None else JSON
         self.requests += 1
-        deadline = time.monotonic() + ask.timeout_seconds
+        target = _target(ask.path, ask.query or {})
         try:
-            answer = self._pool.urlopen(
-                ask.method,
-                self._url(ask.path, ask.query or {}),
-                body=body,
-                headers=headers,
-                timeout=patience(ask.timeout_seconds),
-                redirect=False,
-                preload_content=False,
-            )
-            data = whole(answer, deadline)
-        except urllib3.exceptions.HTTPError as error:
-            return None, None, reason(error)
+            answer = self._line.ask(ask.method, target, ask.timeout_seconds, body, headers)
+        except UnansweredError as error:
+            return None, None, str(error)
+        data = answer.body
         found = parsed(data)
         if answer.status in _OK and data and found is None and not ask.plain:
             return None, None, "what came is not JSON"
@@ -202,6 +200,11 @@ class LakeFSClient:
         for secret in self._secrets:
             text = text.replace(secret, "...") if secret else text
         return text[:_WORDS]
+
+
+def _target(path: str, query: Mapping[str, Any]) -> str:
+    asked = "?" + urlencode(_plain(query), quote_via=quote) if query else ""
+    return f"/api/v1{path}{asked}"
 
 
 def _plain(query: Mapping[str, Any]) -> dict[str, Any]:

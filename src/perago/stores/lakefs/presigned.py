@@ -16,13 +16,13 @@ import urllib3
 
 from perago.errors import StoreUnavailableError
 from perago.ports import Advance, Fetch, Put
-from perago.stores.lakefs.client import CALL_SECONDS, Ask, LakeFSClient
+from perago.stores.lakefs.client import STREAM, Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.files import CHUNK, Incoming, Outgoing
 from perago.stores.lakefs.tags import LISTED_AS
 from perago.transfer.cache import ContentCache
 from perago.transfer.parallel import Allowance
-from perago.transfer.wire import CONNECT_SECONDS, path_of
+from perago.transfer.wire import path_of
 
 PART_BYTES = 16 << 20
 MULTIPART_BYTES = 4 * PART_BYTES
@@ -45,12 +45,11 @@ class Presigned:
         self.takes_parts = parts
         self.answered = False
         """Whether the block store ever did; until then every failure means that it does not."""
-        timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=CALL_SECONDS)
         self._pool = urllib3.PoolManager(
             num_pools=2,
             maxsize=32,
             retries=False,
-            timeout=timeout,
+            timeout=STREAM,
             headers={"User-Agent": "perago"},
         )
 
