@@ -25,7 +25,8 @@ from perago.workplaces import InPlace
 FILES = 80
 ROWS = 800_000
 WARM = 5
-LOCAL, DIRECT, RENAMES = "local disk", "direct (magic)", "default committer"
+LOCAL, DIRECT, RENAMES = "local disk", "direct", "default committer"
+MAGIC = "direct, as on a cluster"
 SPEC = SparkSpec(workspace="direct")
 _began: list[float] = []
 
@@ -43,7 +44,7 @@ def begin(spark: SparkSession, workspace: SparkWorkspace, params: Nothing) -> No
 
 @contextmanager
 def comparison(_: Options) -> Iterator[Comparison]:
-    """Write the same rows to three places, each time to a new path."""
+    """Write the same rows in every way, each time to a new path."""
     with serving() as server:
         stored = _in_place(server)
         session = AttemptSession(
@@ -52,10 +53,13 @@ def comparison(_: Options) -> Iterator[Comparison]:
             SparkSettings(),
             prepare=lambda opened: direct.connect(opened, stored),
         )
-        magic = session.open()
-        plain = magic.newSession()
+        own = session.open()
+        plain = own.newSession()
         for key in direct.COMMITTER:
             plain.conf.unset(key)
+        magic = own.newSession()
+        for key, value in {**direct.COMMITTER, direct.NAME: direct.ANYWHERE}.items():
+            magic.conf.set(key, value)
         number = itertools.count()
         disk = server.root / "disk"
 
@@ -69,12 +73,14 @@ def comparison(_: Options) -> Iterator[Comparison]:
                 what=f"{FILES} parquet files, {ROWS:,} rows",
                 contenders={
                     LOCAL: lambda: write(plain, f"file://{disk}"),
-                    DIRECT: lambda: write(magic, f"s3a://{stored.target}magic"),
+                    DIRECT: lambda: write(own, f"s3a://{stored.target}own"),
+                    MAGIC: lambda: write(magic, f"s3a://{stored.target}magic"),
                     RENAMES: lambda: write(plain, f"s3a://{stored.target}renames"),
                 },
                 ratios=[
                     Ratio("direct / local disk", DIRECT, LOCAL, at_most=2.0),
                     Ratio("default committer / direct", RENAMES, DIRECT, at_least=1.8),
+                    Ratio("direct, as on a cluster / local disk", MAGIC, LOCAL),
                 ],
                 reset=lambda: shutil.rmtree(disk, ignore_errors=True),
                 facts=lambda: [_warm_start(server)],
@@ -90,9 +96,8 @@ def _in_place(server: Server) -> InPlace:
     base = server.store.head(repository, BRANCH).id
     staging = Staging(repository, "perago-staging-bench")
     server.store.open_staging(staging, base)
-    return InPlace(
-        "bench", base, Selection("lake"), server.store, server.store.direct, repository, staging
-    )
+    where = server.store, server.store.direct, repository, staging
+    return InPlace("bench", base, Selection("lake"), *where, server.root / "scratch")
 
 
 def _warm_start(server: Server) -> Fact:

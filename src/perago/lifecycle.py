@@ -212,9 +212,8 @@ class Execution:
             with self._track.phase(Phase.STAGE):
                 stage.open(ref)
             staging = stage.staging
-        return InPlace(
-            self._claim.execution_id, ref, job.select, self._store, direct, repository, staging
-        )
+        where = self._store, direct, repository, staging
+        return InPlace(self._claim.execution_id, ref, job.select, *where, room.workspace)
 
     def _download(self, job: Job, room: Room) -> Directory:
         with self._track.phase(Phase.DOWNLOAD):

@@ -272,6 +272,11 @@ class InPlace(Protocol):
         ...
 
     @property
+    def scratch(self) -> Path:
+        """Name a directory of the attempt, for what an engine must put down somewhere."""
+        ...
+
+    @property
     def source(self) -> str:
         """Name the input, which never changes, as ``repository/ref/prefix/``."""
         ...

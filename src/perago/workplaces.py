@@ -101,6 +101,7 @@ class InPlace:
     direct: Direct
     repository: str
     staging: Staging | None
+    scratch: Path
 
     root: None = None
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from perago.dev import LakeFSEndpoint
+from perago.settings import SparkSettings
 from perago.spark.jvm import JVM
 from perago.testing import Lab
 from tests.lakefs_lab import ArrangedLakeFS
@@ -21,7 +22,8 @@ def main() -> None:
     root = Path(told["root"])
     endpoint = LakeFSEndpoint(**told["endpoint"])
     store = ArrangedLakeFS(endpoint, root / "worker", url=told["url"])
-    lab = Lab(root / "lab", store=store, repository=told["repository"])
+    spark = SparkSettings(conf=told["conf"])
+    lab = Lab(root / "lab", store=store, repository=told["repository"], spark=spark)
     lab._made = True  # noqa: SLF001 - the repository is there already
     warm = lab.run(tasks.look)
     sys.stdout.write(f"{warm.reason or 'ready'}\n")

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from perago.dev import LakeFSEndpoint
+from perago.spark import direct
 from perago.spark.jvm import JVM
 from perago.testing import Lab
 from tests.faults.proxy import Exchange, Pass, Proxy, Rule
@@ -30,7 +31,8 @@ ENOUGH_SECONDS = 200
 pytestmark = pytest.mark.timeout(400)
 
 # Each a request that belongs to the moment; the fault is put in later.
-TASK_COMMIT = Rule(Pass(), "PUT", r"__magic.*\.pendingset")
+TASK_COMMIT = Rule(Pass(), "PUT", r"numbers/k(?:=|%3D).*[?&]partNumber=", skip=1)
+TASK_COMMIT_ELSEWHERE = Rule(Pass(), "PUT", r"__magic.*\.pendingset")
 JOB_COMMIT = Rule(Pass(), "POST", r"numbers/k(?:=|%3D).*[?&]uploadId=", skip=2)
 AFTER_JOB_COMMIT = Rule(Pass(), "POST", r"branches/perago-staging-.*/commits")
 
@@ -82,9 +84,14 @@ def proxy(server: LakeFSEndpoint) -> Iterator[Proxy]:
 
 @pytest.fixture
 def executor(
-    lab: Lab, proxy: Proxy, server: LakeFSEndpoint, tmp_path: Path
+    lab: Lab,
+    proxy: Proxy,
+    server: LakeFSEndpoint,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Give a process that is warm and waits for a line to begin."""
+    """Give a process that is warm and waits for a line to begin; it may be given a committer."""
+    committer = getattr(request, "param", direct.ON_THIS_MACHINE)
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.spark.direct_executor"],
         stdin=subprocess.PIPE,
@@ -97,6 +104,7 @@ def executor(
         "endpoint": dataclasses.asdict(server),
         "repository": lab.repository,
         "params": ROWS,
+        "conf": {f"spark.hadoop.{direct.NAME}": committer},
     }
     with process:
         say(process, json.dumps(told))
@@ -113,9 +121,16 @@ def say(process: subprocess.Popen[str], line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "forward"),
-    [(TASK_COMMIT, False), (JOB_COMMIT, True), (AFTER_JOB_COMMIT, True)],
-    ids=["task commit", "job commit", "after job commit"],
+    ("executor", "at", "forward"),
+    [
+        (direct.ON_THIS_MACHINE, TASK_COMMIT, False),
+        (direct.ON_THIS_MACHINE, JOB_COMMIT, True),
+        (direct.ON_THIS_MACHINE, AFTER_JOB_COMMIT, True),
+        (direct.ANYWHERE, TASK_COMMIT_ELSEWHERE, False),
+        (direct.ANYWHERE, JOB_COMMIT, True),
+    ],
+    ids=["task commit", "job commit", "after job commit", "magic task commit", "magic job commit"],
+    indirect=["executor"],
 )
 def test_x2_an_executor_killed_there_publishes_nothing_and_the_retry_is_exact(
     lab: Lab, proxy: Proxy, executor: subprocess.Popen[str], at: Rule, *, forward: bool
