@@ -11,7 +11,9 @@ from perago.spark.direct import ANYWHERE, NAME, ON_THIS_MACHINE, committer
 SCRATCH = Path("/rooms/attempt")
 
 
-@pytest.mark.parametrize("master", ["local", "local[*]", "local[2]", "local[4,3]"])
+@pytest.mark.parametrize(
+    "master", ["local", "local[*]", "local[2]", "local[4,3]", "local-cluster[2,1,1024]"]
+)
 def test_on_one_machine_what_is_pending_stays_in_the_attempt_directory(master: str) -> None:
     found = committer(master, SCRATCH)
     assert found[NAME] == ON_THIS_MACHINE
@@ -19,7 +21,7 @@ def test_on_one_machine_what_is_pending_stays_in_the_attempt_directory(master: s
     assert found["fs.s3a.buffer.dir"] == "/rooms/attempt/buffer"
 
 
-@pytest.mark.parametrize("master", ["spark://host:7077", "local-cluster[2,1,1024]", "yarn"])
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
 def test_executors_elsewhere_find_it_in_the_store(master: str) -> None:
     assert committer(master, SCRATCH) == {NAME: ANYWHERE}
 
