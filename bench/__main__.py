@@ -1,41 +1,88 @@
-"""``make bench``: every comparison, or those named; a table, bars and a JSON file."""
+"""``make bench``: every comparison, or those named; a table, bars, a JSON file and a page."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import attempt, conductor, memory, prefixes, spark, startup, transfer, warm
+from bench import (
+    attempt,
+    conductor,
+    guards,
+    memory,
+    page,
+    picture,
+    prefixes,
+    publish,
+    spark,
+    startup,
+    transfer,
+    warm,
+)
 from bench.comparison import Options, machine, measure, report
+from bench.regression import fallen
 
 COMPARISONS = {
-    "attempt": attempt.comparison,
     "startup": startup.comparison,
-    "attempt-lakefs": warm.attempt,
     "download": transfer.download,
     "stage": transfer.stage,
     "big": transfer.big,
-    "requests": warm.requests,
+    "attempt": attempt.comparison,
+    "attempt-lakefs": warm.attempt,
     "chain": warm.chain,
-    "memory": memory.comparison,
+    "publish": publish.comparison,
+    "guards": guards.comparison,
     "conductor": conductor.comparison,
     "spark": spark.comparison,
+    "memory": memory.comparison,
+    "requests": warm.requests,
     "prefixes": prefixes.comparison,
 }
+GROUPS = {"transfer": ("download", "stage", "big"), "growth": ("requests", "prefixes")}
+QUICK = ("startup", "attempt", "guards", "publish")
+RECORDED = Path(__file__).with_name("recorded.json")
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "benchmarks.md"
 WIDTH = 40
 console = Console(highlight=False)
 
 
 def main() -> int:
-    """Measure; exit 1 when a ratio misses its target."""
+    """Measure; exit 1 when a ratio misses its target, or with --quick when one has fallen."""
+    parser = _parser()
+    given = parser.parse_args()
+    options = Options(given.counts, given.gib, peer=not (given.without_peer or given.quick))
+    known = COMPARISONS.keys() | GROUPS.keys()
+    unknown = sorted(set(given.names) - known)
+    if unknown:
+        parser.error(f"no comparison {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    names = _chosen(given.names or (QUICK if given.quick else COMPARISONS))
+    repeats = given.repeats or (3 if given.quick else 5)
+    reports = [_run(name, repeats, options) for name in names]
+    ratios = {name: ratio for found in reports for name, ratio in found["ratios"].items()}
+    document = {"machine": machine(), "comparisons": reports, "ratios": ratios}
+    given.json.parent.mkdir(parents=True, exist_ok=True)
+    given.json.write_text(json.dumps(document, indent=2) + "\n")
+    console.print(f"\nwritten to {given.json}")
+    if given.page:
+        _write_page(document)
+    if given.record:
+        RECORDED.write_text(json.dumps(ratios, indent=2) + "\n")
+    if given.quick:
+        return _judge(ratios)
+    return 0 if all(ratio["holds"] for ratio in ratios.values()) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=main.__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(COMPARISONS))
-    parser.add_argument("--repeats", type=int, default=5)
+    every = ", ".join((*COMPARISONS, *GROUPS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=every)
+    parser.add_argument("--repeats", type=int, help="how often each runs: 5, quickly 3")
     parser.add_argument("--json", type=Path, default=Path(".cache/bench.json"), metavar="FILE")
     parser.add_argument(
         "--counts",
@@ -52,20 +99,41 @@ def main() -> int:
         help="how big the file of 'memory' is",
     )
     parser.add_argument("--without-peer", action="store_true", help="leave perago 0.6.1 out")
-    given = parser.parse_args()
-    options = Options(given.counts, given.gib, peer=not given.without_peer)
-    unknown = set(given.names) - COMPARISONS.keys()
-    if unknown:
-        parser.error(
-            f"no comparison {', '.join(sorted(unknown))}; there are {', '.join(COMPARISONS)}"
-        )
-    reports = [_run(name, given.repeats, options) for name in given.names or COMPARISONS]
-    ratios = {name: ratio for found in reports for name, ratio in found["ratios"].items()}
-    document = {"machine": machine(), "comparisons": reports, "ratios": ratios}
-    given.json.parent.mkdir(parents=True, exist_ok=True)
-    given.json.write_text(json.dumps(document, indent=2) + "\n")
-    console.print(f"\nwritten to {given.json}")
-    return 0 if all(ratio["holds"] for ratio in ratios.values()) else 1
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"only {', '.join(QUICK)}, and compare with what was recorded",
+    )
+    parser.add_argument("--record", action="store_true", help=f"write {RECORDED.name}")
+    parser.add_argument("--page", action="store_true", help="write the page and its pictures")
+    return parser
+
+
+def _chosen(names: Iterable[str]) -> Sequence[str]:
+    """Spell groups out; each comparison once, in the order of the names."""
+    spelled = [one for name in names for one in GROUPS.get(name, (name,))]
+    return list(dict.fromkeys(spelled))
+
+
+def _write_page(document: Mapping[str, Any]) -> None:
+    pictures = PAGE.with_suffix("")
+    pictures.mkdir(exist_ok=True)
+    for found in document["comparisons"]:
+        picture.draw(found, pictures / f"{found['name']}.png")
+    PAGE.write_text(page.render(document))
+    console.print(f"and to {PAGE}")
+
+
+def _judge(ratios: Mapping[str, Any]) -> int:
+    if not RECORDED.exists():
+        console.print("nothing is recorded yet: run it with --record")
+        return 1
+    worse = list(fallen(json.loads(RECORDED.read_text()), ratios))
+    for line in worse:
+        console.print(f"[red]fallen[/red] {line}")
+    if not worse:
+        console.print("no ratio has fallen by 30 %")
+    return 1 if worse else 0
 
 
 def _run(name: str, repeats: int, options: Options) -> dict[str, Any]:

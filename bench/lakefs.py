@@ -79,6 +79,15 @@ class Server:
             self.store.write(branch, puts, [], lambda _: None)
             self.store.seal(branch, "given files", {})
 
+    def put(self, branch: Staging, key: str) -> None:
+        """Write one small object on a branch."""
+        content = key.encode()
+        with TemporaryDirectory(dir=self.root) as temporary:
+            source = Path(temporary, "one")
+            source.write_bytes(content)
+            put = Put(key, entry_of(content, self.store.checksum), source)
+            self.store.write(branch, [put], [], lambda _: None)
+
     def branch(self, repository: str) -> str:
         """Make a branch for somebody to upload to."""
         name = f"up-{uuid.uuid4().hex[:12]}"

@@ -126,7 +126,7 @@ def _python() -> Iterator[Pin]:
 
 
 def _asked(uv: str, path: Path) -> str:
-    command = [uv, "pip", "compile", "--no-deps", "--universal", "--output-file", "-", str(path)]
+    command = [uv, "pip", "compile", "--no-deps", "--universal", str(path)]
     done = subprocess.run(  # noqa: S603 - our own command
         command, capture_output=True, text=True, timeout=300, check=False
     )

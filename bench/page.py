@@ -1,0 +1,60 @@
+"""The page of the documentation that shows what was measured, and how to measure it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+HEAD = """# Benchmarks
+
+All contenders of a comparison ran in turn, in one run, on one machine; the numbers are medians. A
+ratio tells more than a time: both of its sides had the same disk, servers and neighbours.
+
+```console
+$ make bench                       # everything, under an hour
+$ python -m bench spark startup    # some
+$ make bench-quick                 # a few; fails when a ratio is 30 % worse than recorded
+```
+"""
+
+
+def render(document: Mapping[str, Any]) -> str:
+    """Write the page of a run."""
+    machine = document["machine"]
+    where = f"{machine['system']} ({machine['processor']}, {machine['cores']} cores)"
+    parts = [
+        HEAD,
+        f"Measured with Python {machine['python']} on {where}.\n",
+        "## Ratios\n",
+        "\n".join(_ratios(document)) + "\n",
+    ]
+    for found in document["comparisons"]:
+        parts += _comparison(found)
+    return "\n".join(parts)
+
+
+def _ratios(document: Mapping[str, Any]) -> Iterator[str]:
+    yield "| ratio | value | target | |"
+    yield "| --- | ---: | ---: | --- |"
+    for name, ratio in document["ratios"].items():
+        if ratio["target"] is None:
+            yield f"| {name} | {ratio['value']} | | |"
+            continue
+        mark = "holds" if ratio["holds"] else "**missed**"
+        yield f"| {name} | {ratio['value']} | {ratio['kind']} {ratio['target']} | {mark} |"
+
+
+def _comparison(found: Mapping[str, Any]) -> Iterator[str]:
+    name = found["name"]
+    yield f"## {name}\n"
+    yield f"{found['what']}; load of the machine {found['load'][0]:.1f}.\n"
+    yield f"![{name}](benchmarks/{name}.png)\n"
+    yield "| contender | median | spread |\n| --- | ---: | ---: |"
+    for contender, timing in found["contenders"].items():
+        spread = f"±{timing['spread'] / 2:.0%}"
+        yield f"| {contender} | {timing['median'] * 1000:,.1f} ms | {spread} |"
+    if found["facts"]:
+        yield "\n| counted | |\n| --- | ---: |"
+        for fact, value in found["facts"].items():
+            yield f"| {fact} | {value:,} |"
+    yield ""

@@ -1,0 +1,20 @@
+"""Whether a ratio has fallen since it was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+FALL = 0.3
+
+
+def fallen(recorded: Mapping[str, Any], measured: Mapping[str, Any]) -> Iterator[str]:
+    """Compare the ratios that both know; one that is 30 % worse is a finding."""
+    for name, before in recorded.items():
+        now = measured.get(name)
+        if now is None:
+            continue
+        old, new = float(before["value"]), float(now["value"])
+        better, worse = (new, old) if before["kind"] == "at least" else (old, new)
+        if better < worse * (1 - FALL):
+            yield f"{name}: {new:g}, it was {old:g}"

@@ -1,0 +1,71 @@
+"""What is made of measurements: the page, the pictures, and the word that a ratio has fallen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import page, picture
+from bench.regression import fallen
+
+
+def ratio(value: float, kind: str = "at least", target: float | None = 3) -> dict[str, Any]:
+    return {"value": value, "kind": kind, "target": target, "holds": value >= (target or 0)}
+
+
+COMPARISON = {
+    "name": "attempt",
+    "what": "a few files",
+    "load": [0.5, 0.4, 0.3],
+    "contenders": {
+        "perago": {"median": 0.02, "spread": 0.1, "seconds": [0.019, 0.02, 0.021]},
+        "perago 0.6.1": {"median": 2.0, "spread": 0.2, "seconds": [1.9, 2.0, 2.3]},
+    },
+    "facts": {"requests": 30},
+    "ratios": {},
+}
+DOCUMENT = {
+    "machine": {"python": "3.11.7", "system": "Linux", "processor": "x86_64", "cores": 2},
+    "comparisons": [COMPARISON],
+    "ratios": {"a / b": ratio(100.0), "c / d": ratio(1.0), "e / f": ratio(2.0, target=None)},
+}
+
+
+def test_the_page_says_what_holds_and_what_does_not() -> None:
+    text = page.render(DOCUMENT)
+    assert "| a / b | 100.0 | at least 3 | holds |" in text
+    assert "| c / d | 1.0 | at least 3 | **missed** |" in text
+    assert "| e / f | 2.0 | | |" in text
+    assert "![attempt](benchmarks/attempt.png)" in text
+    assert "| perago 0.6.1 | 2,000.0 ms | ±10% |" in text
+    assert "load of the machine 0.5" in text
+
+
+def test_a_picture_is_drawn_and_stays_the_same(tmp_path: Path) -> None:
+    picture.draw(COMPARISON, tmp_path / "one.png")
+    picture.draw(COMPARISON, tmp_path / "two.png")
+    drawn = (tmp_path / "one.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    assert drawn == (tmp_path / "two.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "now", "worse"),
+    [
+        ("at least", 7.1, False),
+        ("at least", 6.9, True),
+        ("at least", 40.0, False),
+        ("at most", 14.0, False),
+        ("at most", 14.5, True),
+        ("at most", 2.0, False),
+    ],
+)
+def test_a_ratio_that_is_30_percent_worse_has_fallen(kind: str, now: float, *, worse: bool) -> None:
+    found = list(fallen({"r": ratio(10.0, kind)}, {"r": ratio(now, kind)}))
+    assert bool(found) is worse
+
+
+def test_what_was_not_measured_has_not_fallen() -> None:
+    assert list(fallen({"r": ratio(10.0)}, {})) == []
