@@ -100,8 +100,8 @@ def perago(*names: str) -> tuple[str, ...]:
 PURE_STDLIB = frozenset(
     {
         *("__future__", "abc", "collections", "collections.abc", "dataclasses", "enum"),
-        *("fnmatch", "functools", "hashlib", "itertools", "math", "operator", "re", "string"),
-        *("types", "typing", "unicodedata"),
+        *("fnmatch", "functools", "hashlib", "itertools", "json", "math", "operator", "re"),
+        *("string", "types", "typing", "unicodedata"),
     }
 )
 IMPURE_NAMES = frozenset(
@@ -153,7 +153,7 @@ def test_the_protocol_is_found_at_all() -> None:
 # --- the arrows go one way -------------------------------------------------------------------
 
 OUTER = perago("brokers", "process", "worker", "wiring", "workshop", "cli", "testing", "dev")
-SHELLS = perago("workspace", "transfer", "stores", "spark", "observe")
+SHELLS = perago("workspace", "transfer", "stores", "spark", "observe", "ledger")
 # Who may know only these; everything else of the package is above it.
 KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.errors": (),
@@ -164,6 +164,7 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.ports": perago("errors", "protocol"),
     "perago.track": perago("errors", "protocol", "ports"),
     "perago.publishing": perago("errors", "protocol", "ports", "track"),
+    "perago.adopting": perago("definition", "errors", "protocol", "ports", "track"),
     "perago.staging": perago("errors", "protocol", "ports", "track"),
     "perago.fencing": perago("errors", "protocol", "ports", "publishing"),
     "perago.workplaces": perago("errors", "protocol", "ports", "workspace.scan"),
@@ -222,6 +223,7 @@ FOREIGN = {
     "lakefs": perago("stores.lakefs"),
     "lakefs_sdk": perago("stores.lakefs"),
     "opentelemetry": perago("observe"),
+    "psycopg": perago("ledger.postgres"),
     "prometheus_client": perago("observe"),
     "pyspark": perago("spark"),
     "py4j": perago("spark"),

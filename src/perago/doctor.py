@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from perago.brokers.conductor.registration import registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.definition import TaskDefinition
-from perago.errors import BrokerError, PeragoError
+from perago.errors import BrokerError, LedgerUnavailableError, PeragoError
 from perago.protocol.spark import is_connect, shown
 from perago.settings import Settings
 from perago.spark import java
-from perago.wiring import conductor_of, home_of, lakefs_of
+from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
 
 if TYPE_CHECKING:
     from perago.brokers.conductor.client import ConductorClient
@@ -66,6 +66,22 @@ def examine(
         yield Finding("Conductor", Health.ABSENT, "workflows run on this machine only")
     else:
         yield from _conductor(settings, tasks)
+    yield _ledger(settings)
+
+
+def _ledger(settings: Settings) -> Finding:
+    """Ask the ledger; attempts run without it, so that it is down is no more than doubtful."""
+    if settings.ledger is None:
+        return Finding("ledger", Health.ABSENT, "a retry replaces what was published before it")
+    where = settings.ledger.shown
+    try:
+        ledger = ledger_of(settings)
+        count = ledger.count() if ledger else 0
+    except LedgerUnavailableError as error:
+        return Finding("ledger", Health.DOUBTFUL, error.message, error.remedy)
+    except PeragoError as error:
+        return Finding("ledger", Health.BAD, error.message, error.remedy)
+    return Finding("ledger", Health.GOOD, f"{count} executions in {where}")
 
 
 def _asked(what: str, ask: Callable[[], str]) -> Finding:

@@ -165,3 +165,7 @@ class BrokerError(PeragoError):
 
 class BrokerUnavailableError(BrokerError):
     """The workflow engine could not be asked; what was sent may have arrived."""
+
+
+class LedgerUnavailableError(PeragoError):
+    """The ledger could not be asked or told; no attempt fails because of it."""

@@ -3,6 +3,7 @@
 ::
 
     Claim --1 validate--> Job --2 directory, 3 download--> Workplace with A in it
+                |-- ledger: fence, a recorded publication of this step is H --> completed with H
                 |-- direct: fence, private branch from A, nothing downloaded --> Workplace
               4 pre guardrails   5 body   6 result model, post guardrails
                 |-- read-only ----------------------------------> completed with A
@@ -29,6 +30,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from perago.adopting import Book
 from perago.computing import Computing
 from perago.definition import Role, TaskDefinition
 from perago.errors import PeragoError, ResultError
@@ -42,6 +44,7 @@ from perago.ports import (
     Engines,
     Fetch,
     Journal,
+    Ledger,
     Published,
     Room,
     Rooms,
@@ -54,7 +57,7 @@ from perago.protocol.diff import diff
 from perago.protocol.job import assert_full_commit_id, split_input
 from perago.protocol.outcome import Outcome, classify
 from perago.protocol.paths import Selection, plan_download
-from perago.protocol.publication import Situation, decide
+from perago.protocol.publication import Keep, Situation, decide
 from perago.protocol.values import (
     Claim,
     Commit,
@@ -82,6 +85,7 @@ class Shells:
     clock: Clock
     journal: Journal
     engines: Engines = field(default_factory=Computing, kw_only=True)
+    ledger: Ledger | None = field(default=None, kw_only=True)
     reason_limit: int = 500
     output_limit: int | None = None
     cleanup_seconds: float = 30.0
@@ -99,6 +103,7 @@ class Job:
     select: Selection
     fence: FenceKind
     params: BaseModel
+    book: Book
 
 
 def run_attempt(claim: Claim, task: TaskDefinition, shells: Shells) -> Outcome:
@@ -156,7 +161,9 @@ class Execution:
         if workspace is None or spec is None:
             engine = self._engine(undo, Site(self._claim.execution_id))
             return self._completed(None, self._result(self._body(None, params, engine)))
-        job = Job(workspace, spec.selection, spec.fence, params)
+        job = Job(workspace, spec.selection, spec.fence, params, self._book(workspace))
+        if self._task.writable and (adopted := self._adopt(job)):
+            return adopted
         stage = Stage(self._claim, workspace.repository, self._store, self._track, undo)
         place = self._place(job, self._enter(undo), stage)
         engine = self._engine(undo, place.site)
@@ -166,6 +173,7 @@ class Execution:
         guarding.post(spec.post)
         if spec.read_only:
             return self._completed(workspace, result)
+        job.book.keep(result, self._verdicts)
         change = self._diff(place)
         self._first_fence()
         if change.steps:
@@ -188,6 +196,21 @@ class Execution:
                 if (spec := self._task.workspace) and not spec.read_only:
                     self._store.prove(workspace, spec.fence)  # K3: before any work is done.
             return workspace, params
+
+    def _book(self, workspace: WorkspaceInput) -> Book:
+        ledger, clock = self._shells.ledger, self._shells.clock
+        return Book(ledger, self._claim, self._task, workspace, self._track, clock)
+
+    def _adopt(self, job: Job) -> Outcome | None:
+        """Complete with what this step published when its completion was lost (K5)."""
+        if not job.book.promising(self._store):
+            return None
+        with self._track.phase(Phase.FENCE_ONE):  # Before the body: what is there needs no work.
+            taken = job.book.adopt(self._fence.head(job.workspace, job.fence))
+        if taken is None:
+            return None
+        output = {"workspace": job.workspace.at(taken.head).as_json(), **taken.output}
+        return Outcome(Status.COMPLETED, output, fence=job.fence)
 
     def _enter(self, undo: ExitStack) -> Room:
         with self._track.phase(Phase.ROOM):
@@ -294,6 +317,7 @@ class Execution:
             if not change.steps:  # K2: already what this step published before.
                 head = self._head_after_fence(job)
                 if head.id == change.base:
+                    job.book.decided(Keep(head.id), head)
                     return Published(head.id, job.fence)
                 raise moved(change.base, head.id)
         metadata = audit.staged_metadata(
@@ -306,7 +330,7 @@ class Execution:
             staged = stage.seal(metadata)
             if isinstance(place, InPlace):
                 place.confirm(staged, change)
-        head = self._head_after_fence(job)
+        head = self._head_after_fence(job, staged)
         if job.fence == "lineage" and head.id != change.base:
             raise moved(change.base, head.id)
         return self._publish(job, head, staged, metadata)
@@ -327,7 +351,8 @@ class Execution:
         steps = diff(plan_download(job.select, listing), change.after)
         return Change(head.id, steps, change.after)
 
-    def _head_after_fence(self, job: Job) -> Commit:
+    def _head_after_fence(self, job: Job, staged: StagedWorkspace | None = None) -> Commit:
+        job.book.intend(staged)  # Not later: nothing may take time between this H and the write.
         with self._track.phase(Phase.FENCE_TWO):
             return self._fence.head(job.workspace, job.fence)
 
@@ -352,7 +377,9 @@ class Execution:
                 head=head.id,
             )
             plan = lineage.plan(job.workspace, self._claim.attempt, head.id)
-            return Publisher(self._store, self._shells.clock, self._track).carry_out(
+            job.book.decided(decision, head)
+            publisher = Publisher(self._store, self._shells.clock, self._track, job.book.landed)
+            return publisher.carry_out(
                 self._target(job),
                 decision,
                 audit.message(self._claim),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from perago.protocol.adoption import Completion, Posting
 from perago.protocol.data import Measure, Table
 from perago.protocol.outcome import Outcome
 from perago.protocol.publication import Write
@@ -240,6 +241,25 @@ class Broker(Protocol):
 
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         """Send the result; False when the engine no longer wanted it (R2)."""
+        ...
+
+
+class Ledger(Protocol):
+    """What executions decided and what became of it, kept outside the store (K5).
+
+    Every call is bounded in time and may raise ``LedgerUnavailableError``; each can be repeated.
+    """
+
+    def post(self, posting: Posting) -> None:
+        """Record an execution, or what is known of it now; a ref once recorded stays."""
+        ...
+
+    def settle(self, execution_id: str, completion: Completion, at: float) -> None:
+        """Record what the engine did with the report; an execution without a posting is fine."""
+        ...
+
+    def of_step(self, logical_task_key: str) -> Sequence[Posting]:
+        """Return all that is recorded of a step, oldest first."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perago.errors import (
@@ -45,6 +45,8 @@ class Publisher:
     store: Store
     clock: Clock
     track: Track
+    seen: Callable[[str], None] = lambda _: None
+    """Told of a write once it was verified."""
 
     def carry_out(
         self, target: Target, decision: Decision, message: str, metadata: Mapping[str, str]
@@ -70,6 +72,7 @@ class Publisher:
             published = self._settle(target, decision, error)
         self.track.event("applied", ref=published.ref)
         self._verify(target, decision, published)
+        self.seen(published.ref)
         self.track.event("published", ref=published.ref, fence=published.fence)
         return published
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from perago.errors import RuntimeConfigError
 from perago.protocol.spark import DEFAULT_MASTER, refuse_master
@@ -43,6 +44,17 @@ class ConductorSettings:
     url: str
     auth_key: str | None = field(default=None, repr=False)
     auth_secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """Where the ledger is (K5); only ``shown`` may be seen by others."""
+
+    kind: Literal["sqlite", "postgresql"]
+    shown: str
+    address: str = field(repr=False)
+    """The path of a file, or the address of a server with all that is needed to get in."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,7 @@ class Settings:
     lakefs: LakeFSSettings | None
     conductor: ConductorSettings | None
     spark: SparkSettings
+    ledger: LedgerSettings | None = None
 
 
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
@@ -132,6 +145,7 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
             from_objects=values.parsed("PERAGO_SPARK_FROM_OBJECTS", "100000", _count),
             jars=_spark_jars(values),
         ),
+        ledger=_ledger(values),
     )
 
 
@@ -271,3 +285,33 @@ def _conductor(values: _Values) -> ConductorSettings | None:
             remedy="set both or none",
         )
     return ConductorSettings(url, key, secret)
+
+
+def _ledger(values: _Values) -> LedgerSettings | None:
+    """Read an address that may hold a password: no message repeats it."""
+    text = values.get("PERAGO_LEDGER", "")
+    if not text:
+        return None
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+        inside = [parts.password or "", *parse_qs(parts.query).get("password", ())]
+    except ValueError:
+        raise _not_a_ledger("is not an address") from None
+    path = unquote(parts.path)
+    if parts.scheme == "sqlite":
+        if parts.netloc or not path.startswith("/"):
+            raise _not_a_ledger("does not name the path of a file from the root on")
+        return LedgerSettings("sqlite", f"sqlite://{path}", path)
+    if parts.scheme not in {"postgresql", "postgres"}:
+        raise _not_a_ledger("is neither of SQLite nor of PostgreSQL")
+    where = f"[{host}]" if ":" in host else host
+    shown = f"postgresql://{where}{f':{port}' if port else ''}{path}"
+    return LedgerSettings("postgresql", shown, text, tuple(map(unquote, filter(None, inside))))
+
+
+def _not_a_ledger(problem: str) -> RuntimeConfigError:
+    return RuntimeConfigError(
+        f"PERAGO_LEDGER {problem}",
+        remedy="write sqlite:///absolute/path or postgresql://user:password@host:5432/database",
+    )

@@ -16,6 +16,7 @@ from perago.clock import SystemClock
 from perago.computing import Computing
 from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError, UsageError
+from perago.ledger.settling import settling
 from perago.lifecycle import Shells, run_attempt
 from perago.modules import load_tasks
 from perago.observe.events import AttemptJournal, EventLog
@@ -26,13 +27,14 @@ from perago.process.reports import Executors, Send, Work
 from perago.process.threads import ThreadPool
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
-from perago.settings import Settings, load_settings
+from perago.settings import LedgerSettings, Settings, load_settings
 from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
 from perago.workspace.rooms import AttemptRooms
 
 if TYPE_CHECKING:
     from perago.brokers.conductor.client import ConductorClient
+    from perago.ledger.sql import Database, SqlLedger
     from perago.stores.lakefs.store import LakeFSStore
 
 StoreKind = Literal["embedded", "lakefs"]
@@ -109,6 +111,31 @@ def conductor_of(settings: Settings, call_seconds: float = 30.0) -> ConductorCli
     return ConductorClient(settings.conductor, call_seconds=call_seconds)
 
 
+def ledger_of(settings: Settings) -> SqlLedger | None:
+    """Open the configured ledger, if there is one (K5); nothing is asked of it yet."""
+    if settings.ledger is None:
+        return None
+    from perago.ledger.patience import Rested
+    from perago.ledger.sql import SqlLedger
+
+    return SqlLedger(Rested(_database(settings.ledger), SystemClock().monotonic))
+
+
+def _database(settings: LedgerSettings) -> Database:
+    if settings.kind == "sqlite":
+        from perago.ledger.sqlite import SqliteDatabase
+
+        return SqliteDatabase(Path(settings.address))
+    try:
+        from perago.ledger.postgres import PostgresDatabase
+    except ModuleNotFoundError as error:
+        raise RuntimeConfigError(
+            f"a ledger on PostgreSQL needs the package {error.name!r}",
+            remedy="install 'perago[ledger]'",
+        ) from None
+    return PostgresDatabase(settings.address, settings.shown)
+
+
 @dataclass(frozen=True, slots=True)
 class LocalWork:
     """Called once in each executor: imports the tasks and returns what runs a claim."""
@@ -126,13 +153,21 @@ class LocalWork:
         broker = LocalBroker(home.state, clock)
         rooms = AttemptRooms(home.rooms, f"local-{os.getpid()}", clock)
         kill_at = KillAt.from_environment(os.environ)
+        ledger = ledger_of(self.settings)
 
         def work(claim: Claim) -> Outcome:
             journal: Journal = AttemptJournal(home.events, claim, clock, send)
             if kill_at is not None:
                 journal = kill_at.journal(journal, claim)
             shells = Shells(
-                store, broker, rooms, clock, journal, limit, engines=Computing(self.settings.spark)
+                store,
+                settling(broker, ledger, claim, clock),
+                rooms,
+                clock,
+                journal,
+                limit,
+                engines=Computing(self.settings.spark),
+                ledger=ledger,
             )
             return run_attempt(claim, tasks[claim.attempt.task_def_name], shells)
 

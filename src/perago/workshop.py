@@ -15,12 +15,13 @@ from perago.clock import SystemClock
 from perago.computing import Computing
 from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError
+from perago.ledger.settling import settling
 from perago.lifecycle import Shells, transact
 from perago.modules import load_tasks
 from perago.observe import tracing
 from perago.observe.events import AttemptJournal, EventLog
 from perago.observe.watchers import open_watchers
-from perago.ports import Broker, Journal, Store
+from perago.ports import Broker, Journal, Ledger, Store
 from perago.process.forks import ForkWatch
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
@@ -29,7 +30,7 @@ from perago.process.threads import ThreadPool
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.settings import Settings
-from perago.wiring import conductor_of, home_of, lakefs_of
+from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
 from perago.worker.aftermath import Grounds
 from perago.worker.polling import CALL_SECONDS
 from perago.worker.reporter import Channels, Say
@@ -65,6 +66,7 @@ class _Tools:
     client: ConductorClient
     events: EventLog
     around_body: Callable[[], AbstractContextManager[None]]
+    ledger: Ledger | None
 
     def work(self, line: Line) -> Work:
         """Return what runs a claim in the executor at the end of this line."""
@@ -90,6 +92,7 @@ class _Tools:
                     cancelled=lambda: token.cancelled,
                     around_body=self.around_body,
                     engines=Computing(settings.spark),
+                    ledger=self.ledger,
                 )
                 outcome = transact(claim, self.tasks[claim.attempt.task_def_name], shells)
             recorded.flush()
@@ -111,6 +114,7 @@ def _tools(
         client=conductor_of(settings),
         events=home_of(settings).events,
         around_body=around_body,
+        ledger=ledger_of(settings),
     )
 
 
@@ -162,9 +166,11 @@ def make_supervisor(
         return conductor_of(settings, CALL_SECONDS)
 
     client = connect()
+    ledger = ledger_of(settings)
 
     def broker(claim: Claim, worker_id: str) -> Broker:
-        return ConductorBroker(client, clock, worker_id, claim.lease_seconds)
+        asked = ConductorBroker(client, clock, worker_id, claim.lease_seconds)
+        return settling(asked, ledger, claim, clock)
 
     with_workspace = any(task.workspace is not None for task in plan.tasks.values())
     grounds = Grounds(

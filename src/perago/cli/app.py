@@ -19,6 +19,7 @@ from perago.cli import (
     gc,
     init,
     inspect,
+    ledger,
     log,
     register,
     repo,
@@ -65,6 +66,7 @@ for _panel, _functions in _COMMANDS.items():
         app.command(_function.__name__, cls=Command, rich_help_panel=_panel)(_function)
 app.add_typer(repo.app, name="repo", rich_help_panel=_START)
 app.add_typer(dev.app, name="dev", rich_help_panel=_START)
+app.add_typer(ledger.app, name="ledger", rich_help_panel=_LOOK)
 
 
 def _version(wanted: bool) -> None:

@@ -75,5 +75,6 @@ def _configuration(settings: Settings) -> dict[str, str | None]:
         "attempt directories": str(settings.local_rooms),
         "lakeFS": settings.lakefs.endpoint if settings.lakefs else None,
         "Conductor": settings.conductor.url if settings.conductor else None,
+        "ledger": settings.ledger.shown if settings.ledger else None,
         "execution mode": settings.execution_mode,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perago.errors import (
     BrokerError,
+    LedgerUnavailableError,
     PeragoError,
     RuntimeConfigError,
     StoreError,
@@ -30,6 +31,7 @@ _CODES: tuple[tuple[type[PeragoError], int], ...] = (
     (RuntimeConfigError, CONFIGURATION),
     (StoreError, UNREACHABLE),
     (BrokerError, UNREACHABLE),
+    (LedgerUnavailableError, UNREACHABLE),
 )
 
 

@@ -136,6 +136,11 @@ def _show_story(told: ExecutionStory) -> None:
         for sample in guard.get("samples") or ():
             say(f"         [dim]{plain(sample)}[/dim]")
     _show_change(told)
+    if told.adopted:
+        say(
+            f"  [bold]adopted[/bold] {short(str(told.adopted.get('ref')))}, which execution "
+            f"{plain(told.adopted.get('execution'))} had published; the body was not run again"
+        )
     for metric in told.metrics:
         say(f"  [dim]{metric['kind']}[/dim] {metric['name']} = {metric['value']:g}")
     for warning in told.warnings:

@@ -56,6 +56,7 @@ def _plain(entry: Entry) -> dict[str, Any]:
             "removed": entry.change.removed,
         },
         "replaced": [found.ref for found in entry.replaced],
+        "adopted_by": [found.attempt.task_id for found in entry.adopted],
         "unfinished": entry.unfinished,
     }
 
@@ -87,6 +88,17 @@ def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
                 "[dim]an abandoned publication[/dim]",
             ]
             for old in entry.replaced
+        ]
+        rows += [
+            [
+                "",
+                f"[dim]{when(by.at)}[/dim]",
+                "[dim]adopted[/dim]",
+                f"[dim]{by.attempt.task_id[:8]}[/dim]",
+                f"[dim]{by.attempt.retry_count}[/dim]",
+                "[dim]its first completion was lost[/dim]",
+            ]
+            for by in entry.adopted
         ]
     table(["commit", "when", "step", "task", "retry", "what changed"], rows)
     for old in taken_back:

@@ -47,7 +47,7 @@ class Step:
             self.change = changes(*counts)
         elif name == "decision":
             self.decision = str(message["kind"])
-        elif name == "published":
+        elif name in {"published", "adopted"}:
             self.ref = short(str(message["ref"]))
 
     @property
@@ -67,6 +67,7 @@ class Step:
             "replace": f"[yellow]replaced an abandoned one[/yellow] by [cyan]{self.ref}[/cyan]",
             "relocate": "[yellow]took an abandoned publication back[/yellow]",
             "keep": "nothing to publish",
+            "adopt": f"[yellow]adopted[/yellow] [cyan]{self.ref}[/cyan], published before",
         }.get(self.decision, "looked only")
         return f"{done}  {self.change}" if self.decision in {"merge", "replace"} else done
 

@@ -32,6 +32,7 @@ class ExecutionStory:
     change: Mapping[str, Any] | None = None
     decision: Mapping[str, Any] | None = None
     published: Mapping[str, Any] | None = None
+    adopted: Mapping[str, Any] | None = None
     metrics: list[Mapping[str, Any]] = field(default_factory=list)
     warnings: list[Mapping[str, Any]] = field(default_factory=list)
     outcome: Mapping[str, Any] | None = None
@@ -65,6 +66,7 @@ class ExecutionStory:
             "change": self.change,
             "decision": self.decision,
             "published": self.published,
+            "adopted": self.adopted,
             "metrics": self.metrics,
             "warnings": self.warnings,
             "outcome": self.outcome,
@@ -76,6 +78,7 @@ _ONCE = {
     "changed": "change",
     "decision": "decision",
     "published": "published",
+    "adopted": "adopted",
     "decided": "outcome",
 }
 _OFTEN = {"guard": "guards", "metric": "metrics", "warning": "warnings"}

@@ -8,8 +8,9 @@ from itertools import islice
 
 from perago.observe.events import Event, EventLog
 from perago.ports import Store
+from perago.protocol.adoption import ADOPT
 from perago.protocol.publication import is_intent
-from perago.protocol.values import ChangeSet, Commit
+from perago.protocol.values import Attempt, ChangeSet, Commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,22 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopted:
+    """A later attempt that completed with a publication it found (K5)."""
+
+    by_execution: str
+    attempt: Attempt
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One commit of the branch, with what it changed and what it displaced."""
+    """One commit of the branch, with what it changed, what it displaced and who adopted it."""
 
     commit: Commit
     change: ChangeSet
     replaced: Sequence[Replaced] = field(default=())
+    adopted: Sequence[Adopted] = field(default=())
 
     @property
     def step(self) -> str:
@@ -49,14 +60,17 @@ def publications(
     store: Store, events: EventLog, repository: str, branch: str, limit: int
 ) -> list[Entry]:
     """Read a branch by first parents, newest first."""
-    displaced = _displaced(events.decisions(), repository, branch)
+    decisions = events.decisions()
+    displaced = _displaced(decisions, repository, branch)
+    adoptions = _adoptions(decisions, repository, branch)
     found = []
     for commit in islice(store.history(repository, branch), limit):
         change = ChangeSet()
         if commit.parent:
             change = store.diff(repository, commit.parent, commit.id, "")
         execution = commit.metadata.get("perago.execution_id", "")
-        entry = Entry(commit, change, [r for r in displaced if r.by_execution == execution])
+        gone = [replaced for replaced in displaced if replaced.by_execution == execution]
+        entry = Entry(commit, change, gone, adoptions.get(commit.id, ()))
         found.append(replace(entry, replaced=()) if entry.unfinished else entry)
     return found
 
@@ -74,3 +88,15 @@ def _displaced(decisions: Iterable[Event], repository: str, branch: str) -> list
         if event.facts.get("kind") in {"replace", "relocate"}
         and (event.facts.get("repository"), event.facts.get("branch")) == (repository, branch)
     ]
+
+
+def _adoptions(
+    decisions: Iterable[Event], repository: str, branch: str
+) -> dict[str, list[Adopted]]:
+    found: dict[str, list[Adopted]] = {}
+    for event in decisions:
+        where = event.facts.get("repository"), event.facts.get("branch")
+        if event.facts.get("kind") == ADOPT and where == (repository, branch):
+            by = Adopted(event.execution_id, event.attempt, event.at)
+            found.setdefault(str(event.facts["head"]), []).append(by)
+    return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from perago.observe.attempts import ExecutionStory, story
 from perago.observe.events import Event
+from perago.protocol.adoption import ADOPT
 from perago.protocol.values import Commit, Phase
 
 _CUT = re.compile(r"\.\.\. (\d+) more")
@@ -195,7 +196,7 @@ def _failed_in(told: ExecutionStory) -> str | None:
 
 
 def _ref(decision: Mapping[str, Any], moved: Mapping[str, Any]) -> str | None:
-    if decision.get("kind") == "keep":
+    if decision.get("kind") in {"keep", ADOPT}:
         return _text(decision.get("head"))
     return _text(moved.get("ref"))
 

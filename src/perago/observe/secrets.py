@@ -34,6 +34,8 @@ class Secrets:
         if settings.conductor:
             conductor = settings.conductor
             found += _pair(conductor.auth_key or "", conductor.auth_secret or "")
+        if settings.ledger:
+            found += settings.ledger.secrets
         for name, value in environ.items():
             if name.startswith("OTEL_EXPORTER_OTLP") and name.endswith("HEADERS"):
                 found += [pair.partition("=")[2].strip() for pair in value.split(",")]

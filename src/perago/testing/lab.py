@@ -15,9 +15,10 @@ from perago.clock import SystemClock
 from perago.computing import Computing
 from perago.definition import TaskDefinition, definition_of
 from perago.errors import UsageError
+from perago.ledger.settling import settling
 from perago.lifecycle import Shells, run_attempt
 from perago.observe.events import AttemptJournal, EventLog
-from perago.ports import Clock
+from perago.ports import Clock, Ledger
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput
 from perago.settings import SparkSettings
@@ -36,7 +37,7 @@ class Lab:
     """A store, a broker and a directory of their own; each ``run`` is one attempt.
 
     The store is an embedded one unless another is given; ``spark`` says where Spark tasks run
-    that do not say it themselves.
+    that do not say it themselves, ``ledger`` is told and asked by every attempt (K5).
     """
 
     def __init__(
@@ -46,10 +47,12 @@ class Lab:
         store: ArrangedStore | None = None,
         repository: str = "lab",
         spark: SparkSettings | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.store: ArrangedStore = store or EmbeddedStore(path / "store")
         self.repository = repository
         self.broker = ScriptedBroker()
+        self.ledger = ledger
         self.clock: Clock = clock or SystemClock()
         self.rooms = path / "rooms"
         self._engines = Computing(spark or SparkSettings())
@@ -123,13 +126,15 @@ class Lab:
             given["workspace"] = workspace.as_json()
         claim = Claim(attempt, given, uuid.uuid4().hex)
         switch = Switch(faults, Scene(self.store, self.broker, attempt, workspace))
+        ledger = switch.ledger(self.ledger) if self.ledger else None
         shells = Shells(
             store=switch.store(self.store),
-            broker=switch.broker(self.broker),
+            broker=settling(switch.broker(self.broker), ledger, claim, self.clock),
             rooms=switch.rooms(AttemptRooms(self.rooms, "lab", self.clock)),
             clock=self.clock,
             journal=switch.journal(AttemptJournal(self._events, claim, self.clock)),
             engines=self._engines,
+            ledger=ledger,
         )
         outcome = None
         with suppress(Crashed):

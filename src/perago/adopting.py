@@ -1,0 +1,173 @@
+"""What an execution tells the ledger, and what it takes from it (K5).
+
+The ledger is asked and told as far as it answers: one that does not is logged once, and the
+execution goes on without it. It is never a reason to fail, and never a reason to write.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+from perago.definition import TaskDefinition
+from perago.errors import LedgerUnavailableError, StoreError
+from perago.ports import Clock, Ledger, Store
+from perago.protocol.adoption import ADOPT, INTEND, Adopt, Posting, Terms, judge, params_digest
+from perago.protocol.data import Verdict, told
+from perago.protocol.job import split_input
+from perago.protocol.publication import Decision, Keep, Refuse
+from perago.protocol.values import Claim, Commit, StagedWorkspace, WorkspaceInput
+from perago.track import Track
+
+T = TypeVar("T")
+
+
+class Book:
+    """The pages of one execution in the ledger; without a ledger nothing of it does anything."""
+
+    def __init__(
+        self,
+        ledger: Ledger | None,
+        claim: Claim,
+        task: TaskDefinition,
+        workspace: WorkspaceInput,
+        track: Track,
+        clock: Clock,
+    ) -> None:
+        self._ledger = ledger
+        self._claim = claim
+        self._task = task
+        self._workspace = workspace
+        self._track = track
+        self._clock = clock
+        self._output: Mapping[str, object] = {}
+        self._decision, self._head, self._since = INTEND, "", 0.0
+        self._staged: str | None = None
+
+    # --- before the body ---------------------------------------------------------------------
+
+    def promising(self, store: Store) -> bool:
+        """Tell whether a fence is worth asking: whether the head is recorded of this very step."""
+        if self._ledger is None:
+            return False
+        try:
+            head = store.head(self._workspace.repository, self._workspace.branch)
+        except StoreError:
+            return False  # Whoever needs the branch will say what is wrong with it.
+        return head.id != self._workspace.ref and self._judged(head) is not None
+
+    def adopt(self, head: Commit) -> Posting | None:
+        """Take a recorded publication of this step, if the head around the fence is that (F3)."""
+        found = self._judged(head)
+        if found is None:
+            return None
+        self._output, self._staged = found.output, found.staged
+        self._decision, self._head = ADOPT, head.id
+        taken = self._posting(head.id)
+        self._told(lambda ledger: ledger.post(taken))
+        self._track.event(
+            "decision",
+            kind=ADOPT,
+            repository=self._workspace.repository,
+            branch=self._workspace.branch,
+            head=head.id,
+        )
+        self._track.event(
+            "adopted",
+            ref=head.id,
+            execution=found.execution_id,
+            task_id=found.attempt.task_id,
+            retry_count=found.attempt.retry_count,
+        )
+        return taken
+
+    def _judged(self, head: Commit) -> Posting | None:
+        key = self._claim.attempt.logical_task_key
+        postings = self._told(lambda ledger: ledger.of_step(key))
+        if not postings:
+            return None
+        verdict = judge(self._terms, self._claim.attempt, head.id, postings)
+        if isinstance(verdict, Adopt):
+            return verdict.posting
+        self._track.event("not adopted", head=head.id, why=verdict.reason)
+        return None
+
+    # --- around the publication --------------------------------------------------------------
+
+    def keep(self, result: Mapping[str, object], verdicts: Sequence[Verdict]) -> None:
+        """Remember what belongs to the content that will be published."""
+        self._output = {"result": result, **(told(verdicts) if verdicts else {})}
+
+    def intend(self, staged: StagedWorkspace | None) -> None:
+        """Write down that something is about to be published, while there is still time."""
+        self._staged = staged.commit if staged else None
+        self._told(lambda ledger: ledger.post(self._posting()))
+
+    def decided(self, decision: Decision, head: Commit) -> None:
+        """Remember a decision; one that writes nothing is written down at once."""
+        self._decision, self._head = type(decision).__name__.lower(), head.id
+        if isinstance(decision, Keep):
+            self.landed(head.id)
+        elif isinstance(decision, Refuse):
+            self._told(lambda ledger: ledger.post(self._posting()))
+
+    def landed(self, ref: str) -> None:
+        """Write down what was seen on the branch (P5)."""
+        self._told(lambda ledger: ledger.post(self._posting(ref)))
+
+    def _posting(self, ref: str | None = None) -> Posting:
+        now = self._clock.now()
+        self._since = self._since or now
+        return Posting(
+            execution_id=self._claim.execution_id,
+            attempt=self._claim.attempt,
+            terms=self._terms,
+            decision=self._decision,
+            head=self._head,
+            staged=self._staged,
+            output=self._output,
+            intended_at=self._since,
+            ref=ref,
+            landed_at=None if ref is None else now,
+        )
+
+    @cached_property
+    def _terms(self) -> Terms:
+        spec, attempt = self._task.workspace, self._claim.attempt
+        key, ref = attempt.logical_task_key, self._workspace.ref
+        _, params = split_input(self._claim.input, workspace=True)
+        return Terms(
+            logical_task_key=key,
+            repository=self._workspace.repository,
+            branch=self._workspace.branch,
+            input_ref=ref,
+            params=params_digest(key, ref, params),
+            task=self._task.name,
+            prefix=spec.prefix if spec else "",
+            fence=spec.fence if spec else "head",
+            code=code_of(self._task.function),
+        )
+
+    def _told(self, tell: Callable[[Ledger], T]) -> T | None:
+        """Ask or tell the ledger; one that fails once is left alone by this execution."""
+        if self._ledger is None:
+            return None
+        try:
+            return tell(self._ledger)
+        except LedgerUnavailableError as error:
+            self._ledger = None
+            self._track.event("warning", text="the ledger cannot be used", why=str(error))
+            return None
+
+
+@cache
+def code_of(function: Callable[..., Any]) -> str:
+    """Digest the file that defines a task; empty when there is none to read."""
+    try:
+        return sha256(Path(inspect.getfile(function)).read_bytes()).hexdigest()
+    except (OSError, TypeError):
+        return ""

@@ -1,0 +1,80 @@
+"""A ledger in one SQLite file: for workers of one machine."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from perago.errors import LedgerUnavailableError
+from perago.ledger.sql import SCHEMA, Row
+
+WAIT_SECONDS: Final = 5.0
+_STEP_SECONDS: Final = 0.02
+
+
+class SqliteDatabase:
+    """One connection per thread, made when it is needed; several processes may write."""
+
+    def __init__(self, path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._path = path
+        self._wait_seconds = wait_seconds
+        self._local = threading.local()
+
+    def run(self, statement: str, values: Sequence[object]) -> list[Row]:
+        """Carry out one statement."""
+        try:
+            return self._connection().execute(statement, tuple(values)).fetchall()
+        except (OSError, sqlite3.Error) as error:
+            self.close()
+            raise LedgerUnavailableError(
+                f"ledger {self._path} cannot be used: {error}",
+                remedy="check PERAGO_LEDGER, and the permissions and the space of that place",
+            ) from error
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is not None:
+            self._local.connection = None
+            connection.close()
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._opened()
+            self._local.connection = connection
+        return connection
+
+    def _opened(self) -> sqlite3.Connection:
+        """Open the file and see to its table.
+
+        SQLite does not wait when several turn a new file to WAL at once: it says "locked".
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # It holds results: for nobody else to read, from its first moment.
+        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        deadline = time.monotonic() + self._wait_seconds
+        while True:
+            connection = sqlite3.connect(
+                self._path, timeout=self._wait_seconds, isolation_level=None
+            )
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=FULL")
+                for statement in SCHEMA:
+                    connection.execute(statement)
+            except sqlite3.OperationalError as error:
+                connection.close()
+                if "locked" not in str(error) or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_STEP_SECONDS)
+            except BaseException:
+                connection.close()
+                raise
+            else:
+                return connection
