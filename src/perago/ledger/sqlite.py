@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from perago.errors import LedgerUnavailableError
 from perago.ledger.sql import SCHEMA, Row
+from perago.sqlite import opened
 
 WAIT_SECONDS: Final = 5.0
-_STEP_SECONDS: Final = 0.02
 
 
 class SqliteDatabase:
@@ -51,30 +50,13 @@ class SqliteDatabase:
         return connection
 
     def _opened(self) -> sqlite3.Connection:
-        """Open the file and see to its table.
-
-        SQLite does not wait when several turn a new file to WAL at once: it says "locked".
-        """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # It holds results: for nobody else to read, from its first moment.
         os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        deadline = time.monotonic() + self._wait_seconds
-        while True:
-            connection = sqlite3.connect(
-                self._path, timeout=self._wait_seconds, isolation_level=None
-            )
-            try:
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("PRAGMA synchronous=FULL")
-                for statement in SCHEMA:
-                    connection.execute(statement)
-            except sqlite3.OperationalError as error:
-                connection.close()
-                if "locked" not in str(error) or time.monotonic() >= deadline:
-                    raise
-                time.sleep(_STEP_SECONDS)
-            except BaseException:
-                connection.close()
-                raise
-            else:
-                return connection
+        return opened(self._path, self._wait_seconds, _prepare)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA synchronous=FULL")
+    for statement in SCHEMA:
+        connection.execute(statement)

@@ -11,7 +11,6 @@ import json
 import sqlite3
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,6 +19,7 @@ from pathlib import Path
 from perago.errors import UsageError
 from perago.ports import Clock
 from perago.protocol.values import Attempt, Claim
+from perago.sqlite import opened
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -78,7 +78,6 @@ _DURABLE = frozenset(
 _LONGEST_GATHERED_SECONDS = 1.0
 _MOST_GATHERED = 500
 _WAIT_SECONDS = 30.0
-_STEP_SECONDS = 0.02
 _Row = tuple[float, str, str, str, int, str, str, str, str]
 
 
@@ -197,7 +196,7 @@ class EventLog:
         if connection is None:
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                connection = _opened(self._path)
+                connection = opened(self._path, _WAIT_SECONDS, _prepare)
             except (OSError, sqlite3.Error) as error:
                 raise UsageError(
                     f"event log {self._path} cannot be opened: {error}",
@@ -207,30 +206,11 @@ class EventLog:
         return connection
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """Open the file and see to its tables.
-
-    SQLite does not wait when several make a file at once and turn it to WAL: it says "locked".
-    """
-    deadline = time.monotonic() + _WAIT_SECONDS
-    while True:
-        connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            # A checkpoint is what waits for the disk: fewer of them.
-            connection.execute("PRAGMA wal_autocheckpoint=4000")
-            connection.executescript(_SCHEMA)
-        except sqlite3.OperationalError as error:
-            connection.close()
-            if "locked" not in str(error) or time.monotonic() >= deadline:
-                raise
-            time.sleep(_STEP_SECONDS)
-        except BaseException:
-            connection.close()
-            raise
-        else:
-            return connection
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA synchronous=NORMAL")
+    # A checkpoint is what waits for the disk: fewer of them.
+    connection.execute("PRAGMA wal_autocheckpoint=4000")
+    connection.executescript(_SCHEMA)
 
 
 class AttemptJournal:
