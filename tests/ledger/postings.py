@@ -7,6 +7,7 @@ from perago.protocol.values import Attempt
 
 FIRST = Attempt("workflow", "task-0", 0, "step", "write", started_at=1000)
 RETRY = Attempt("workflow", "task-1", 1, "step", "write", started_at=2000)
+THIRD = Attempt("workflow", "task-2", 2, "step", "write", started_at=3000)
 TERMS = Terms(
     logical_task_key=FIRST.logical_task_key,
     repository="lab",

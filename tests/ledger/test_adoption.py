@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from perago.protocol.adoption import (
+    INTEND,
     Adopt,
     Completion,
     Decline,
@@ -18,7 +19,7 @@ from perago.protocol.adoption import (
     params_digest,
 )
 from perago.protocol.values import Attempt
-from tests.ledger.postings import FIRST, LANDED, RETRY, TERMS
+from tests.ledger.postings import FIRST, LANDED, RETRY, TERMS, THIRD
 
 NAMES = [field.name for field in fields(Terms)]
 DECISIONS = ["merge", "replace", "adopt", "keep", "relocate", "refuse", "intend"]
@@ -82,11 +83,23 @@ def test_k5_a_step_that_was_ever_completed_runs_again_whatever_else_is_recorded(
         assert "completed before, with Y" in verdict.reason
 
 
+@pytest.mark.parametrize("other", [FIRST, RETRY], ids=["twin", "later"])
+def test_v3_what_another_execution_may_still_replace_is_not_adopted(other: Attempt) -> None:
+    """Adopting writes nothing, so nothing would stop it (``tests/model/test_adoption.py``)."""
+    about_to = replace(LANDED, execution_id="slow", attempt=other, decision=INTEND, ref=None)
+    verdict = judge(TERMS, THIRD, "X", [LANDED, about_to])
+    assert isinstance(verdict, Decline)
+    assert "slow may still replace it" in verdict.reason
+    refused = replace(about_to, decision="refuse")
+    assert judge(TERMS, THIRD, "X", [LANDED, refused]) == Adopt(LANDED)
+
+
 def test_k5_among_several_the_oldest_that_fits_is_adopted() -> None:
     unknown = replace(LANDED, execution_id="dead", ref=None)
     replaced = replace(LANDED, execution_id="replaced", ref="W")
-    adopter = replace(LANDED, execution_id="adopter", decision="adopt")
-    assert judge(TERMS, RETRY, "X", [unknown, replaced, LANDED, adopter]) == Adopt(LANDED)
+    landed = replace(LANDED, attempt=RETRY)
+    adopter = replace(landed, execution_id="adopter", decision="adopt")
+    assert judge(TERMS, THIRD, "X", [unknown, replaced, landed, adopter]) == Adopt(landed)
     verdict = judge(TERMS, RETRY, "X", [unknown, replaced])
     assert isinstance(verdict, Decline)
     assert "dead: nobody knows" in verdict.reason

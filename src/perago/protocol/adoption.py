@@ -115,11 +115,25 @@ def judge(
         return Decline(f"the step was completed before, with {accepted.ref}: it is to run again")
     problems = []
     for posting in postings:
-        problem = refuse(terms, attempt, head, posting)
+        problem = refuse(terms, attempt, head, posting) or refuse_others(posting, postings)
         if problem is None:
             return Adopt(posting)
         problems.append(f"execution {posting.execution_id}: {problem}")
     return Decline("; ".join(problems) or "nothing is recorded of this step")
+
+
+def refuse_others(posting: Posting, postings: Sequence[Posting]) -> str | None:
+    """Say who could still take a publication away, or None: adopting writes nothing (V3).
+
+    Who replaces it has seen it while his attempt was current (F3). Attempts that were over before
+    the publishing one began have not.
+    """
+    for other in postings:
+        open_end = other.ref is None and other.decision != "refuse"
+        later = other.attempt.retry_count >= posting.attempt.retry_count
+        if open_end and later and other.execution_id != posting.execution_id:
+            return f"execution {other.execution_id} may still replace it"
+    return None
 
 
 def refuse(terms: Terms, attempt: Attempt, head: str, posting: Posting) -> str | None:

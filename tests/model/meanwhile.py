@@ -1,0 +1,65 @@
+"""While an attempt stands still at a point, the next attempt of its step runs to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from perago.definition import definition_of
+from perago.fencing import AttemptFence
+from perago.protocol.values import Commit, FenceKind, WorkspaceInput
+from perago.testing import Lab, Run
+from perago.testing.faults import Scene
+
+
+class Meanwhile:
+    """A fault that runs the retry: at a named point, or when it is called."""
+
+    def __init__(self, lab: Lab, task: Callable[..., Any], text: str, point: str = "") -> None:
+        self.retried: Run | None = None
+        self._lab = lab
+        self._task = definition_of(task)
+        self._params = {"text": text}
+        self._point = point
+        self._scene: Scene | None = None
+
+    def at(self, point: str, scene: Scene) -> None:
+        self._scene = scene
+        if point == self._point:
+            self()
+
+    def around(self, call: str, action: Callable[[], object]) -> object:
+        return action()
+
+    def __call__(self) -> None:
+        if self._scene is None or self.retried is not None:
+            return
+        attempt, workspace = self._scene.attempt, self._scene.workspace
+        stale = Run(self._lab, self._task, attempt, workspace, self._params, None, "")
+        self._scene = None
+        self.retried = self._lab.retry(stale)
+
+
+class NaiveOrder(AttemptFence):
+    """Asks first and reads once: what F3 forbids."""
+
+    pause: Callable[[], None]
+
+    def head(self, workspace: WorkspaceInput, fence: FenceKind) -> Commit:
+        self.check()
+        type(self).pause()
+        target = workspace.repository, workspace.branch
+        return self.store.finished_head(*target) if fence == "hard" else self.store.head(*target)
+
+
+class RightOrder(AttemptFence):
+    """The product's order, standing still at the same place: after the engine's answer."""
+
+    pause: Callable[[], None]
+    asked: list[str]
+
+    def check(self) -> None:
+        super().check()
+        self.asked.append(self.attempt.task_id)
+        if self.asked.count(self.attempt.task_id) > 1:
+            type(self).pause()
