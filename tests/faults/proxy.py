@@ -65,6 +65,11 @@ class Exchange:
         self.seen = seen
         self._handler = handler
 
+    @property
+    def port(self) -> int:
+        """The port at the client's end."""
+        return int(self._handler.client_address[1])
+
     def forward(self) -> Answer:
         """Have the server do it."""
         target = urlsplit(self.proxy.target)
@@ -282,11 +287,15 @@ class Rule:
     path: str = ""
     skip: int = 0
     times: int | None = 1
+    where: Callable[[Seen], bool] | None = None
+    """What else has to be true of a request, of its body for instance."""
     matched: int = 0
     met: int = 0
 
     def wants(self, seen: Seen) -> bool:
         if not is_like(seen, self.method, self.path):
+            return False
+        if self.where is not None and not self.where(seen):
             return False
         self.matched += 1
         if self.matched <= self.skip or (self.times is not None and self.met >= self.times):

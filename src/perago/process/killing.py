@@ -1,7 +1,8 @@
-"""Dying on purpose, to show that it does no harm.
+"""Dying or standing still on purpose, to show that it does no harm.
 
-``PERAGO_KILL_AT=<step>:<retry>:<point>`` makes an executor kill itself with SIGKILL when that
-attempt reaches that point of its journal. Unset, it costs nothing.
+``PERAGO_KILL_AT=<step>:<retry>:<point>`` makes an executor send itself SIGKILL when that attempt
+reaches that point of its journal; ``:STOP`` behind the point sends SIGSTOP instead. Several such
+places are separated by commas. Unset, it costs nothing.
 """
 
 from __future__ import annotations
@@ -11,61 +12,79 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from signal import Signals
+from typing import Final
 
 from perago.errors import RuntimeConfigError
 from perago.ports import Journal
-from perago.protocol.points import POINTS
+from perago.protocol.points import AMID, POINTS
 from perago.protocol.values import Claim
 
-VARIABLE = "PERAGO_KILL_AT"
-_LAST_WORDS_SECONDS = 0.25
+VARIABLE: Final = "PERAGO_KILL_AT"
+_LAST_WORDS_SECONDS: Final = 0.25
+_PLACES: Final = (*POINTS, *AMID)
+_STOP: Final = ":STOP"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where an attempt ends or halts, and by which signal."""
+
+    point: str
+    signal: Signals = signal.SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
 class KillAt:
-    """Which attempt dies, and where."""
+    """Which attempts end, and where; by reference name of the step and retry count."""
 
-    step: str
-    retry_count: int
-    point: str
+    ends: Mapping[tuple[str, int], End]
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> KillAt | None:
         """Read the variable; None when it is not set."""
         text = environ.get(VARIABLE, "")
-        if not text:
-            return None
-        step, _, rest = text.partition(":")
-        retry, _, point = rest.partition(":")
-        if not step or not retry.isdecimal() or point not in POINTS:
-            raise RuntimeConfigError(
-                f"{VARIABLE} is {text!r}",
-                remedy=f"write <step>:<retry>:<point>, a point being one of {', '.join(POINTS)}",
-            )
-        return cls(step, int(retry), point)
+        return cls(dict(_place(one) for one in text.split(","))) if text else None
 
     def journal(self, journal: Journal, claim: Claim) -> Journal:
-        """Wrap the journal of the chosen attempt; leave all others alone."""
+        """Wrap the journals of the chosen attempts; leave all others alone."""
         attempt = claim.attempt
-        if (attempt.reference_task_name, attempt.retry_count) != (self.step, self.retry_count):
-            return journal
-        return _Deadly(journal, self.point)
+        end = self.ends.get((attempt.reference_task_name, attempt.retry_count))
+        return journal if end is None else _Deadly(journal, end)
+
+
+def _place(text: str) -> tuple[tuple[str, int], End]:
+    chosen = signal.SIGSTOP if text.endswith(_STOP) else signal.SIGKILL
+    step, _, rest = text.removesuffix(_STOP).partition(":")
+    retry, _, point = rest.partition(":")
+    if not step or not retry.isdecimal() or point not in _PLACES:
+        raise RuntimeConfigError(
+            f"{VARIABLE} is {text!r}",
+            remedy=f"write <step>:<retry>:<point>, a point being one of {', '.join(_PLACES)}",
+        )
+    return (step, int(retry)), End(point, chosen)
 
 
 class _Deadly:
-    """A journal that ends its process at one point."""
+    """A journal that ends or halts its process at one point, once."""
 
-    def __init__(self, inner: Journal, point: str) -> None:
+    def __init__(self, inner: Journal, end: End) -> None:
         self._inner = inner
-        self._point = point
+        self._end: End | None = end
 
     def event(self, name: str, /, **facts: object) -> None:
         """Record, then die if this is the point."""
         self._inner.event(name, **facts)
-        if name == self._point:
-            time.sleep(_LAST_WORDS_SECONDS)  # Messages travel together: let the last ones go.
-            os.kill(os.getpid(), signal.SIGKILL)
+        self._reach(name)
 
     def progress(self, phase: str, done: int, total: int) -> None:
-        """Pass on."""
+        """Pass on, then die if this is the transfer."""
         self._inner.progress(phase, done, total)
+        self._reach(f"during {phase}")
+
+    def _reach(self, point: str) -> None:
+        if (end := self._end) is None or end.point != point:
+            return
+        self._end = None
+        time.sleep(_LAST_WORDS_SECONDS)  # Messages travel together: let the last ones go.
+        os.kill(os.getpid(), end.signal)

@@ -20,3 +20,5 @@ def _points() -> tuple[str, ...]:
 
 
 POINTS = _points()
+AMID = tuple(f"during {phase}" for phase in (Phase.DOWNLOAD, Phase.STAGE))
+"""Places inside a transfer, when its first bytes have moved; no event tells of them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from perago.ports import Broker, Journal, Rooms, Store
+from perago.ports import Broker, Journal, Ledger, Rooms, Store
 from perago.testing.faults import Crashed, Fault, Scene
 
 S = TypeVar("S")
@@ -34,6 +34,10 @@ class Switch:
     def rooms(self, rooms: Rooms) -> Rooms:
         """Connect attempt directories."""
         return cast("Rooms", _Wired(rooms, self._plain))
+
+    def ledger(self, ledger: Ledger) -> Ledger:
+        """Connect a ledger."""
+        return cast("Ledger", _Wired(ledger, self._plain))
 
     def journal(self, journal: Journal) -> Journal:
         """Connect the journal: each event is a point where something may happen."""

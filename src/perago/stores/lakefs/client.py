@@ -26,6 +26,7 @@ CALL_SECONDS = 30.0
 STREAM = urllib3.Timeout(connect=CONNECT_SECONDS, read=CALL_SECONDS)
 PAGE = 1000
 _PAUSES = (0.1, 0.5, 2.0)
+_TRIES = 3
 _OK = range(200, 300)
 _WORDS = 300
 
@@ -80,12 +81,15 @@ class LakeFSClient:
     def ask(self, ask: Ask) -> Any:
         """Send a request and read its JSON answer; repeats only what may be repeated.
 
-        It takes no longer than twice its timeout, however often it is repeated.
+        What may be repeated has a part of its timeout for each try, so that one request that
+        hangs is not the end of it; all of them together take little longer than it.
         """
         pauses = iter(_PAUSES)
         last = time.monotonic() + ask.timeout_seconds
+        repeatable = may_retry(ask.call, None) and not ask.once
+        seconds = ask.timeout_seconds / (_TRIES if repeatable else 1)
         while True:
-            status, answer, why = self._send(ask)
+            status, answer, why = self._send(ask, seconds)
             if status in _OK:
                 return answer
             pause = next(pauses, None)
@@ -176,14 +180,14 @@ class LakeFSClient:
     def _url(self, path: str, query: Mapping[str, Any]) -> str:
         return self._path + _target(path, query)
 
-    def _send(self, ask: Ask) -> tuple[int | None, Any, str]:
+    def _send(self, ask: Ask, seconds: float) -> tuple[int | None, Any, str]:
         """Return status, answer and the server's words; no status when there was no answer."""
         body = None if ask.body is None else json.dumps(ask.body).encode()
         headers = None if body is None else JSON
         self.requests += 1
         target = _target(ask.path, ask.query or {})
         try:
-            answer = self._line.ask(ask.method, target, ask.timeout_seconds, body, headers)
+            answer = self._line.ask(ask.method, target, seconds, body, headers)
         except UnansweredError as error:
             return None, None, str(error)
         data = answer.body

@@ -72,7 +72,7 @@ class Road:
 def _repeat(transfer: Callable[[Advance], T], advance: Advance, pace: Pace) -> T:
     """Move one content again when it broke off: it is idempotent, and verified at its end."""
     started = time.monotonic()
-    for pause in (*_PAUSES, None):
+    for number, pause in enumerate((*_PAUSES, None)):
         moved = 0
 
         def report(count: int) -> None:
@@ -87,7 +87,9 @@ def _repeat(transfer: Callable[[Advance], T], advance: Advance, pace: Pace) -> T
             raise
         except StoreUnavailableError:
             pace.back_off()
-            if pause is None or time.monotonic() - started > CALL_SECONDS:
+            # One that hung has used up its time: it is still worth a second try.
+            late = number > 0 and time.monotonic() - started > CALL_SECONDS
+            if pause is None or late:
                 raise
             advance(-moved)
             time.sleep(pause)

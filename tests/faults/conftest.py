@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from perago.dev import ConductorEndpoint, LakeFSEndpoint
+from tests.faults.paths import ALL
+from tests.faults.rig import Rig
+
+collect_ignore = [] if ALL else ["test_spark_kills.py"]
+ACTS = "tests.faults.acts"
+NewRig = Callable[..., Rig]
+
+
+@pytest.fixture(scope="module")
+def new_rig(
+    tmp_path_factory: pytest.TempPathFactory,
+    conductor_server: ConductorEndpoint,
+    lakefs_server: LakeFSEndpoint,
+) -> Iterator[NewRig]:
+    """Make rigs on the servers of the session; their workers are ended with the module."""
+    made: list[Rig] = []
+
+    def make(response_seconds: int = 60, module: str = ACTS, **more: str) -> Rig:
+        rig = Rig(
+            tmp_path_factory.mktemp("rig"),
+            conductor_server,
+            lakefs_server,
+            response_seconds=response_seconds,
+            more=more,
+            module=module,
+        )
+        made.append(rig)
+        return rig
+
+    yield make
+    for rig in made:
+        rig.close()

@@ -1,0 +1,69 @@
+"""The ways an attempt can take through its lifecycle, and which points lie on each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from perago.protocol.points import AMID, POINTS
+from perago.protocol.values import Phase
+
+C = TypeVar("C")
+ALL = os.environ.get("PERAGO_FAULTS") == "all"
+"""Whether every case is run; otherwise a selection that takes little time."""
+
+REPORT = ("before report", "after report")
+"""The supervisor reports, so these are points of its process."""
+BODY = "during body"
+"""A place that the body itself reaches."""
+_STAGE = {
+    f"before {Phase.STAGE}",
+    "branch created",
+    "uploaded",
+    "committed",
+    f"after {Phase.STAGE}",
+    f"before {Phase.CLEAN_STAGING}",
+    f"after {Phase.CLEAN_STAGING}",
+    f"during {Phase.STAGE}",
+}
+_WRITTEN = {"applied", "published"}
+
+
+def _order() -> tuple[str, ...]:
+    """Put the places inside a transfer and inside the body where they come."""
+    order = list(POINTS)
+    order.insert(order.index("downloaded"), AMID[0])
+    order.insert(order.index(f"after {Phase.BODY}"), BODY)
+    order.insert(order.index("uploaded"), AMID[1])
+    return tuple(order)
+
+
+def _ordered(points: set[str]) -> tuple[str, ...]:
+    return tuple(point for point in ORDER if point in points)
+
+
+ORDER = _order()
+_EXECUTOR = {*POINTS, *AMID} - set(REPORT)
+_NOTHING = _EXECUTOR - _STAGE
+_LOOKED = set(_ordered(_EXECUTOR)[: _ordered(_EXECUTOR).index("before diff")]) | {
+    f"before {Phase.CLEAN_ROOM}",
+    f"after {Phase.CLEAN_ROOM}",
+}
+POINTS_OF: dict[str, tuple[str, ...]] = {
+    "merge": _ordered(_EXECUTOR),
+    "replace": _ordered(_EXECUTOR),
+    "no-op": _ordered(_NOTHING - _WRITTEN),
+    "relocate": _ordered(_NOTHING),
+    "read-only": _ordered(_LOOKED),
+}
+"""Every point of the executor on a path, in order."""
+AFTER_ABANDONED = frozenset({"replace", "relocate"})
+"""Paths of a retry that meets what an attempt published before it was lost."""
+MODES = {"no-op": "idle", "relocate": "once"}
+FENCES = ("head", "lineage", "hard")
+
+
+def selected(cases: Sequence[C], quick: Callable[[C], bool]) -> list[C]:
+    """Take all cases, or those that are quick."""
+    return [case for case in cases if ALL or quick(case)]

@@ -1,0 +1,138 @@
+"""Runs the families and writes what survived: ``python -m tests.faults.report [FAMILY...]``.
+
+The results of a family are kept outside the checkout, so that families can be run one by one; the
+page is written from all that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from tests.faults.families import FAMILIES, Family
+from tests.faults.page import Case, Machine, Result, render
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/reference/faults.md"
+KEPT = Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perago" / "faults"
+SURVIVED, FAILED = "survived", "failed"
+DOCUMENTED = "documented"
+"""The property by which a test says what a weaker fence cannot keep in its case."""
+
+
+def run(family: Family, kept: Path, only: str = "", cases: str = "") -> None:
+    """Run the cases of a family, or some of them, and keep what came of them."""
+    kept.mkdir(parents=True, exist_ok=True)
+    xml = kept / f"{family.name}-{os.getpid()}.xml"
+    paths = [path for path in family.paths if only in path]
+    command = [sys.executable, "-m", "pytest", *paths, "-q", f"--junitxml={xml}"]
+    command += ["-k", cases] if cases else []
+    command += ["-o", "junit_family=xunit1"]  # The one that takes what tests say of a case.
+    command += ["-n", str(family.jobs), "--dist", "worksteal"] if family.jobs else []
+    xml.unlink(missing_ok=True)
+    began = time.monotonic()
+    environment = os.environ | {"PERAGO_FAULTS": "all"} | dict(family.settings)
+    subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    seconds = time.monotonic() - began
+    result = Result(family.name, family.what, round(seconds, 1), cases_of(xml.read_text()))
+    xml.unlink()
+    file = kept / f"{family.name}.json"
+    if (only or cases) and file.exists():
+        result = joined(_read(file), result)
+    file.write_text(json.dumps(asdict(result), indent=1))
+
+
+def joined(old: Result, new: Result) -> Result:
+    """Put the newest result of each case in the place of its older one."""
+    again = {(case.test, case.id): case for case in new.cases}
+    known = {(case.test, case.id): case for case in old.cases}
+    cases = list((known | again).values())
+    return Result(new.family, new.what, round(old.seconds + new.seconds, 1), cases)
+
+
+def _read(file: Path) -> Result:
+    found = json.loads(file.read_text())
+    return Result(**found | {"cases": [Case(**case) for case in found["cases"]]})
+
+
+def cases_of(xml: str) -> list[Case]:
+    """Read what pytest wrote; a case that was skipped has not survived."""
+    found: dict[tuple[str, str], Case] = {}
+    for element in ET.fromstring(xml).iter("testcase"):  # noqa: S314 - our own
+        case = _case(element)
+        before = found.get((case.test, case.id))  # What fails in the end is told once more.
+        if before is None or before.outcome == SURVIVED:
+            found[case.test, case.id] = case
+    return list(found.values())
+
+
+def _case(found: ET.Element) -> Case:
+    name, place = found.get("name", ""), found.get("classname", "").replace(".", "/")
+    spoiled = any(found.find(tag) is not None for tag in ("failure", "error", "skipped"))
+    said = {one.get("name"): one.get("value", "") for one in found.iter("property")}
+    return Case(
+        id=name.partition("[")[2].removesuffix("]") if "[" in name else "",
+        test=f"{place}.py::{name.partition('[')[0]}",
+        outcome=FAILED if spoiled else SURVIVED,
+        seconds=round(float(found.get("time", "0")), 2),
+        documented=str(said.get(DOCUMENTED, "")),
+    )
+
+
+def kept_results(kept: Path) -> list[Result]:
+    """Read the results of all families that were run, in their order."""
+    files = [kept / f"{family.name}.json" for family in FAMILIES]
+    return [_read(file) for file in files if file.exists()]
+
+
+def machine(note: str) -> Machine:
+    """Say on what it ran."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return Machine(
+        cores=os.cpu_count() or 0,
+        memory_gib=round(memory),
+        system=f"{platform.system()} {platform.machine()}",
+        python=platform.python_version(),
+        day=time.strftime("%Y-%m-%d", time.gmtime()),
+        note=note,
+    )
+
+
+def main() -> int:
+    """Run families and write the page; exit 1 when a case did not survive."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    names = [family.name for family in FAMILIES]
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(names))
+    parser.add_argument("--only", default="", metavar="WORD", help="files with this word only")
+    parser.add_argument("-k", default="", dest="cases", metavar="WORDS", help="as of pytest")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="where results are kept")
+    parser.add_argument("--note", default="", help="one more sentence about the machine")
+    parser.add_argument("--render", action="store_true", help="run nothing, write the page")
+    given = parser.parse_args()
+    if unknown := set(given.families) - set(names):
+        parser.error(f"no family {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    chosen = [one for one in FAMILIES if not given.families or one.name in given.families]
+    for family in () if given.render else chosen:
+        sys.stdout.write(f"=== {family.name}: {family.what}\n")
+        sys.stdout.flush()
+        run(family, given.kept, given.only, given.cases)
+    results = kept_results(given.kept)
+    PAGE.write_text(render(results, machine(given.note)))
+    lost = [case for result in results for case in result.cases if case.outcome != SURVIVED]
+    total = sum(len(result.cases) for result in results)
+    sys.stdout.write(f"{total - len(lost)} of {total} cases survived; see {PAGE}\n")
+    for case in lost:
+        sys.stdout.write(f"  {case.test}[{case.id}]\n")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,278 @@
+"""Workers on real servers, workflows whose attempts meet a fault, and the verdict on each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perago.errors import PeragoError
+from perago.observe.events import EventLog
+from perago.process.killing import VARIABLE
+from perago.stores.lakefs.action import KEY, render
+from perago.stores.lakefs.installing import install_fence
+from tests.faults.acts_of import after, given
+from tests.faults.checker import Checker, Line
+from tests.worker.stage import Stage, Worker, eventually
+
+BRANCH = "main"
+READY_SECONDS = 240.0
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """One workflow of one task on a repository of its own."""
+
+    step: str
+    fence: str
+    mode: str
+    workflow_id: str
+    workspace: Mapping[str, str]
+    base: Mapping[str, bytes]
+    apart: bool = False
+
+    @property
+    def repository(self) -> str:
+        return self.workspace["repository"]
+
+    @property
+    def a(self) -> str:
+        return self.workspace["ref"]
+
+
+@dataclass
+class Rig(Stage):
+    """A stage whose tasks are those of ``acts.py``."""
+
+    response_seconds: int = 60
+    more: dict[str, str] = field(default_factory=dict)
+    module: str = "tests.faults.acts"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.settings |= {"ACTS": self.tag, "ACTS_RESPONSE": str(self.response_seconds)}
+        self.settings["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
+        self.settings |= self.more
+        self.register()
+
+    def register(self, **more: str) -> None:
+        done = self.perago("register", self.module, **more)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def perago(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "perago", *words],
+            cwd=self.directory,
+            env=self.environment(**more),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+
+    def work(
+        self, executors: int, deadly: str = "", *, ready: bool = True, root: str = "root"
+    ) -> Worker:
+        """Start a worker, some of whose attempts end where ``PERAGO_KILL_AT`` says."""
+        more = {"PERAGO_WORKSPACE_ROOT": str(self.directory / root)}
+        if deadly:
+            more[VARIABLE] = deadly
+        worker = self.start("-j", str(executors), ready=False, module=self.module, **more)
+        if ready:
+            self._until_ready(worker)
+        return worker
+
+    def _until_ready(self, worker: Worker) -> None:
+        """Wait for all executors: a dozen take their time on a loaded machine."""
+
+        def is_ready() -> bool:
+            assert worker.process.poll() is None, worker.text()
+            return bool(worker.state.get("ready"))
+
+        eventually(is_ready, "a ready worker", READY_SECONDS)
+
+    def work_under(self, wrapper: Sequence[str], executors: int = 2, **more: str) -> Worker:
+        """Start a worker through another program: a shell with limits, a namespace."""
+        root = self.directory / f"root-{len(self.workers)}"
+        root.mkdir()
+        log = self.directory / f"worker-{len(self.workers)}.log"
+        words = [*wrapper, sys.executable, "-m", "perago", "start", self.module]
+        words += ["-j", str(executors)]
+        with log.open("w") as stream:
+            process = subprocess.Popen(
+                words,
+                cwd=self.directory,
+                env=self.environment(PERAGO_WORKSPACE_ROOT=str(root), **more),
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+            )
+        # The root as that process sees it: it may have been mounted there only.
+        worker = Worker(process, Path(f"/proc/{process.pid}/root{root}"), log)
+        self.workers.append(worker)
+        self._until_ready(worker)
+        return worker
+
+    def rooms(self) -> list[str]:
+        """Find the attempt directories of all workers."""
+        roots = {worker.root for worker in self.workers if worker.root.exists()}
+        return [path.name for root in roots for path in root.iterdir() if path.is_dir()]
+
+    # --- cases ---------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        step: str,
+        fence: str = "head",
+        arrange: Callable[[Mapping[str, str]], None] = lambda _: None,
+        *,
+        task: str = "",
+        **act: Any,
+    ) -> Begun:
+        """Start a workflow of one step on a new repository, which is arranged before."""
+        files = given(step)
+        workspace = self.workspace(files)
+        if fence == "hard":
+            fenced = install_fence(self.store, workspace["repository"], BRANCH)
+            workspace["ref"] = fenced.head
+            files[KEY] = render([BRANCH]).encode()
+        arrange(workspace)
+        params = {"path": str(self.directory / step), **act}
+        workflow = self.start_workflow(f"{task or fence}_{self.tag}", step, workspace, params)
+        mode, apart = params.get("mode", "change"), bool(params.get("apart"))
+        return Begun(step, fence, mode, workflow, workspace, files, apart)
+
+    def start_workflow(
+        self, task: str, step: str, workspace: Mapping[str, str], params: Mapping[str, Any]
+    ) -> str:
+        name = f"{step}_{self.tag}"
+        one = {
+            "name": task,
+            "taskReferenceName": step,
+            "type": "SIMPLE",
+            "inputParameters": {
+                "workspace": "${workflow.input.workspace}",
+                "params": "${workflow.input.params}",
+            },
+        }
+        definition = {
+            "name": name,
+            "version": 1,
+            "schemaVersion": 2,
+            "ownerEmail": "tests@example.com",
+            "timeoutSeconds": 0,
+            "timeoutPolicy": "ALERT_ONLY",
+            "tasks": [one],
+        }
+        self.client.put_workflows([definition])
+        return self.client.start_workflow(name, {"workspace": workspace, "params": params}, 1)
+
+    def given_up(self, workflow_id: str, seconds: float) -> dict[str, Any]:
+        """Wait for a workflow to complete whose attempt nobody answers for.
+
+        The engine looks at such a workflow ever more seldom; asked to, it looks at once.
+        """
+
+        def is_over() -> bool:
+            with suppress(PeragoError):
+                self.ask("PUT", "decide", workflow_id)
+            return self.workflow(workflow_id)["status"] not in {"RUNNING", "PAUSED"}
+
+        eventually(is_over, f"end of {workflow_id}", seconds, every=1.0)
+        return self.completed(workflow_id)
+
+    # --- verdicts ------------------------------------------------------------------------------
+
+    def findings(self, begun: Begun, *, swept: bool = True) -> list[str]:
+        """Read both servers and the root of the workers; nothing found means that all held."""
+        execution = self.workflow(begun.workflow_id)
+        return [*self._findings(begun, execution, swept=swept)]
+
+    def _findings(
+        self, begun: Begun, execution: Mapping[str, Any], *, swept: bool
+    ) -> Iterator[str]:
+        checker = Checker(self.client, self.store)
+        yield from checker.findings(self.line(begun, execution))
+        yield from checker.reasons(begun.workflow_id)
+        if swept:
+            yield from self.left(begun, execution)
+        if self.lakefs.secret in json.dumps(execution):
+            yield f"V8: the secret key is in the execution {begun.workflow_id}"
+
+    def line(self, begun: Begun, execution: Mapping[str, Any]) -> Line:
+        """Say what the target must hold, from what the accepted attempt said it did."""
+        tasks = execution["tasks"]
+        done = [task for task in tasks if task["status"] == "COMPLETED"]
+        name = tasks[0]["taskDefName"]
+        writes = begun.mode == "change" and begun.fence != "look"
+        runs = [task["outputData"]["result"]["run"] for task in done]
+        tree = after(begun.base, runs[-1] if runs else 0, apart=begun.apart)
+        older = [after(begun.base, run, apart=begun.apart) for run in range(len(tasks))]
+        return Line(
+            begun.workflow_id,
+            begun.repository,
+            BRANCH,
+            begun.a,
+            {name: tree} if writes else {},
+            lineage=older if begun.fence == "lineage" else (),
+        )
+
+    def left(self, begun: Begun, execution: Mapping[str, Any]) -> Iterator[str]:
+        """Find what the attempts should have removed (V7)."""
+        if staging := self.staging(begun.workspace):
+            yield f"V7: staging branches are left: {staging}"
+        ids = [task["taskId"] for task in execution["tasks"]]
+        if rooms := [name for name in self.rooms() if name.startswith(tuple(ids))]:
+            yield f"V7: attempt directories are left: {rooms}"
+
+    def statuses(self, begun: Begun) -> list[str]:
+        return [status for status, _ in self.tasks(begun.workflow_id)]
+
+    def events(self, begun: Begun) -> list[list[str]]:
+        """Return the names of the events of each execution, in the order they were claimed."""
+        log = EventLog(self.directory / "home" / "events.sqlite")
+        found: dict[str, list[str]] = {}
+        for event in log.of_workflow(begun.workflow_id):
+            found.setdefault(event.execution_id, []).append(event.name)
+        return list(found.values())
+
+    def secrets(self) -> list[str]:
+        """Find logs and event logs that hold a secret (V8)."""
+        secret = self.lakefs.secret.encode()
+        places = [self.directory / "logs", self.directory / "home", self.root]
+        files = [path for place in places for path in place.rglob("*") if path.is_file()]
+        files += self.directory.glob("worker-*.log")
+        return [str(path) for path in files if secret in path.read_bytes()]
+
+
+def children(worker: Worker) -> list[int]:
+    """Find the executors of a worker as they are now."""
+    found: list[int] = []
+    for file in Path(f"/proc/{worker.process.pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(pid) for pid in file.read_text().split()]
+    return found
+
+
+def kill_at(places: Iterable[tuple[str, int, str]], signal: str = "") -> str:
+    """Write the value of ``PERAGO_KILL_AT``: (step, retry, point) each."""
+    return ",".join(f"{step}:{retry}:{point}{signal}" for step, retry, point in places)
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def is_stopped(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:  # It is gone.
+        return False
+    return stat.rpartition(")")[2].split()[0] == "T"
