@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import struct
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -159,10 +161,21 @@ def test_what_is_no_whole_answer_is_none(deed: Deed, words: str) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    with listening() as listener:
-        listener.close()
-    with pytest.raises(UnansweredError, match="connection refused"):
-        listener.line.ask("GET", "/", 5)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # A port that nobody else gets, and nobody listens on.
+        line = Line(f"http://127.0.0.1:{deaf.getsockname()[1]}", 4, {})
+        with pytest.raises(UnansweredError, match="connection refused"):
+            line.ask("GET", "/", 5)
+
+
+def test_a_line_that_nobody_closed_takes_its_connections_with_it() -> None:
+    with listening(says(WHOLE)) as listener:
+        line = Line(listener.address, 4, {})
+        line.ask("GET", "/", 5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            del line
+            gc.collect()
 
 
 @pytest.mark.parametrize("address", ["lakefs:8000", "ftp://host", "http://", "http://[::1"])

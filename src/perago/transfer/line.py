@@ -11,6 +11,7 @@ import select
 import socket
 import ssl
 import time
+import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ class Line:
         self._head = _written({"Host": parts.netloc.rpartition("@")[2], **headers})
         self._kept = kept
         self._idle: deque[socket.socket] = deque()
+        # A line that nobody closed takes its connections with it.
+        weakref.finalize(self, _close, self._idle)
 
     def ask(
         self,
@@ -89,8 +92,7 @@ class Line:
 
     def close(self) -> None:
         """Close what is kept."""
-        while self._idle:
-            self._idle.pop().close()
+        _close(self._idle)
 
     def _connection(self, deadline: float) -> socket.socket:
         while self._idle:
@@ -156,6 +158,11 @@ class _Hearing:
         if not self.begun or {"content-length", "transfer-encoding"} & self.headers.keys():
             raise ConnectionResetError
         self.complete = True
+
+
+def _close(idle: deque[socket.socket]) -> None:
+    while idle:
+        idle.pop().close()
 
 
 def _heard(connection: socket.socket, deadline: float) -> _Hearing:

@@ -162,4 +162,6 @@ class Runner:
             try:
                 yield
             finally:
+                # An executor of a killed runner may have been starting when we began.
+                tidy_locks(self.lock_directory)
                 lock.release(remove=True)
