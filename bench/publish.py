@@ -109,10 +109,9 @@ def _merges(server: Server) -> Work:
     """Merge by the same request and nothing else: the least that anybody can do."""
     repository = server.repository({"data/one.txt": b"one"})
     store = server.store
-    phases: list[float] = []
 
     def work() -> float:
-        phases.clear()
+        seconds: list[float] = []
         for _ in range(EACH):
             branch = Staging(repository, f"s{uuid.uuid4().hex[:12]}")
             store.open_staging(branch, store.head(repository, BRANCH).id)
@@ -121,7 +120,7 @@ def _merges(server: Server) -> Work:
             body = {"message": "one", "squash_merge": True}
             began = time.perf_counter()
             store.client.ask(moves.merge(repository, sealed.commit, BRANCH, body))
-            phases.append(time.perf_counter() - began)
-        return statistics.median(phases)
+            seconds.append(time.perf_counter() - began)
+        return statistics.median(seconds)
 
     return work

@@ -6,6 +6,7 @@ import pytest
 
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
 from tests.faults.paths import ALL
+from tests.faults.proxy import Proxy
 from tests.faults.rig import Rig
 
 collect_ignore = [] if ALL else ["test_spark_kills.py"]
@@ -37,3 +38,19 @@ def new_rig(
     yield make
     for rig in made:
         rig.close()
+
+
+@pytest.fixture(scope="module")
+def proxy(lakefs_server: LakeFSEndpoint) -> Iterator[Proxy]:
+    """Stand between the workers and lakeFS."""
+    with Proxy(lakefs_server.endpoint) as proxy:
+        yield proxy
+    assert proxy.problems == []
+
+
+@pytest.fixture(scope="module")
+def conductor(conductor_server: ConductorEndpoint) -> Iterator[Proxy]:
+    """Stand between the workers and Conductor."""
+    with Proxy(conductor_server.url.removesuffix("/api")) as proxy:
+        yield proxy
+    assert proxy.problems == []

@@ -60,6 +60,19 @@ POINTS_OF: dict[str, tuple[str, ...]] = {
 """Every point of the executor on a path, in order."""
 AFTER_ABANDONED = frozenset({"replace", "relocate"})
 """Paths of a retry that meets what an attempt published before it was lost."""
+
+
+class OnPath:
+    """What the cases of all families share."""
+
+    path: str
+
+    @property
+    def victim(self) -> int:
+        """Say which attempt meets the fault: the first one of some paths is there to be lost."""
+        return 1 if self.path in AFTER_ABANDONED else 0
+
+
 MODES = {"no-op": "idle", "relocate": "once"}
 FENCES = ("head", "lineage", "hard")
 

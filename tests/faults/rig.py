@@ -66,17 +66,6 @@ class Rig(Stage):
         done = self.perago("register", self.module, **more)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def perago(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "perago", *words],
-            cwd=self.directory,
-            env=self.environment(**more),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
-
     def work(
         self, executors: int, deadly: str = "", *, ready: bool = True, root: str = "root"
     ) -> Worker:

@@ -6,17 +6,16 @@ The attempt that sent it has long failed. ``hard``: the server refuses it, whate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
-from perago.dev import LakeFSEndpoint
 from tests.faults import calls
 from tests.faults.acts_of import after
 from tests.faults.calls import Call, by_attempt
 from tests.faults.conftest import NewRig
-from tests.faults.paths import AFTER_ABANDONED, MODES, selected
+from tests.faults.paths import MODES, OnPath, selected
 from tests.faults.proxy import Exchange, Hold, Proxy
 from tests.faults.rig import BRANCH, Begun, Rig, kill_at
 
@@ -24,7 +23,7 @@ PATIENCE_SECONDS = 100.0
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(OnPath):
     number: int
     call: Call
     path: str
@@ -39,10 +38,6 @@ class Case:
     @property
     def step(self) -> str:
         return f"d{self.number}"
-
-    @property
-    def victim(self) -> int:
-        return 1 if self.path in AFTER_ABANDONED else 0
 
 
 UNION = (
@@ -87,13 +82,6 @@ class Holding:
     def release(self) -> None:
         for one in self.held:
             one.release()
-
-
-@pytest.fixture(scope="module")
-def proxy(lakefs_server: LakeFSEndpoint) -> Iterator[Proxy]:
-    with Proxy(lakefs_server.endpoint) as proxy:
-        yield proxy
-    assert proxy.problems == []
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from tests.faults.paths import (
     MODES,
     POINTS_OF,
     REPORT,
+    OnPath,
     selected,
 )
 from tests.faults.rig import Begun, Rig, kill_at
@@ -31,7 +32,7 @@ UNDISTURBED = ""
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(OnPath):
     """Where an attempt dies, on which path, under which fence (``look``: the read-only task)."""
 
     number: int
@@ -46,11 +47,6 @@ class Case:
     @property
     def step(self) -> str:
         return f"k{self.number}"
-
-    @property
-    def victim(self) -> int:
-        """Which attempt dies at the point."""
-        return 1 if self.path in AFTER_ABANDONED else 0
 
     def places(self) -> list[tuple[str, int, str]]:
         before = [(self.step, 0, "after publish")] if self.path in AFTER_ABANDONED else []

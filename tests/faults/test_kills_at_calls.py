@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from perago.dev import LakeFSEndpoint
 from tests.faults import calls
 from tests.faults.calls import Call, by_attempt, sender
 from tests.faults.campaign import Campaign, cases_of
 from tests.faults.conftest import NewRig
-from tests.faults.paths import AFTER_ABANDONED, MODES, selected
+from tests.faults.paths import MODES, OnPath, selected
 from tests.faults.proxy import Exchange, Proxy
 from tests.faults.rig import Begun, Rig, children, kill_at
 from tests.worker.stage import Worker
@@ -28,7 +26,7 @@ PATIENCE_SECONDS = 110.0
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(OnPath):
     number: int
     call: Call
     applied: bool
@@ -42,10 +40,6 @@ class Case:
     @property
     def step(self) -> str:
         return f"c{self.number}"
-
-    @property
-    def victim(self) -> int:
-        return 1 if self.path in AFTER_ABANDONED else 0
 
 
 def every_case() -> list[Case]:
@@ -82,13 +76,6 @@ class Kill:
         os.kill(victim, signal.SIGKILL)
         self.done = True
         exchange.reset()
-
-
-@pytest.fixture(scope="module")
-def proxy(lakefs_server: LakeFSEndpoint) -> Iterator[Proxy]:
-    with Proxy(lakefs_server.endpoint) as proxy:
-        yield proxy
-    assert proxy.problems == []
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,17 @@ again or its fate can be read, after a retry where it cannot (the table of ``fau
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from perago.dev import ConductorEndpoint, LakeFSEndpoint
 from tests.faults import calls
 from tests.faults.calls import Call, by_attempt
 from tests.faults.campaign import Campaign, cases_of
 from tests.faults.conftest import NewRig
-from tests.faults.paths import AFTER_ABANDONED, MODES, selected
+from tests.faults.paths import MODES, OnPath, selected
 from tests.faults.proxy import (
     Drip,
     Exchange,
@@ -71,7 +70,7 @@ APPLIED = {"lost", "truncated", "dripping"}
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(OnPath):
     number: int
     call: Call
     fault: str
@@ -84,10 +83,6 @@ class Case:
     @property
     def step(self) -> str:
         return f"n{self.number}"
-
-    @property
-    def victim(self) -> int:
-        return 1 if self.path in AFTER_ABANDONED else 0
 
     @property
     def expected(self) -> list[Statuses]:
@@ -129,15 +124,8 @@ REFUSED = selected(
 
 
 @pytest.fixture(scope="module")
-def lakefs(lakefs_server: LakeFSEndpoint) -> Iterator[Proxy]:
-    with Proxy(lakefs_server.endpoint) as proxy:
-        yield proxy
-    assert proxy.problems == []
-
-
-@pytest.fixture(scope="module")
-def rig(new_rig: NewRig, lakefs: Proxy) -> Rig:
-    rig = new_rig(LAKECTL_SERVER_ENDPOINT_URL=lakefs.url, ACTS_MERGE="4")
+def rig(new_rig: NewRig, proxy: Proxy) -> Rig:
+    rig = new_rig(LAKECTL_SERVER_ENDPOINT_URL=proxy.url, ACTS_MERGE="4")
     rig.work(5, kill_at((case.step, 0, "after publish") for case in CASES if case.victim))
     return rig
 
@@ -154,9 +142,9 @@ def begin(rig: Rig, proxy: Proxy, case: Case) -> Begun:
 
 
 @pytest.fixture(scope="module")
-def campaign(request: pytest.FixtureRequest, rig: Rig, lakefs: Proxy) -> Campaign[Case]:
+def campaign(request: pytest.FixtureRequest, rig: Rig, proxy: Proxy) -> Campaign[Case]:
     order = cases_of(request, test_lakefs.__name__, Case)
-    return Campaign(order, lambda case: begin(rig, lakefs, case), ahead=12)
+    return Campaign(order, lambda case: begin(rig, proxy, case), ahead=12)
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=str)
@@ -165,9 +153,9 @@ def test_lakefs(rig: Rig, campaign: Campaign[Case], case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=str)
-def test_lakefs_refused(rig: Rig, lakefs: Proxy, case: Case) -> None:
+def test_lakefs_refused(rig: Rig, proxy: Proxy, case: Case) -> None:
     """One by one: a server that is away is away for all."""
-    check(rig, begin(rig, lakefs, case), case)
+    check(rig, begin(rig, proxy, case), case)
 
 
 def check(rig: Rig, begun: Begun, case: Case) -> None:
@@ -258,13 +246,6 @@ ASKED = [
     for number, (kind, fault) in enumerate((kind, fault) for kind in KINDS for fault in FAULTS)
 ]
 ASKED_CHOSEN = selected(ASKED, lambda case: case.fault == "lost" and case.kind is not POLL)
-
-
-@pytest.fixture(scope="module")
-def conductor(conductor_server: ConductorEndpoint) -> Iterator[Proxy]:
-    with Proxy(conductor_server.url.removesuffix("/api")) as proxy:
-        yield proxy
-    assert proxy.problems == []
 
 
 @pytest.fixture(scope="module")

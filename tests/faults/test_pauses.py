@@ -19,7 +19,7 @@ from perago.protocol.values import Commit
 from tests.faults.acts_of import after
 from tests.faults.campaign import cases_of
 from tests.faults.conftest import NewRig
-from tests.faults.paths import AFTER_ABANDONED, ALL, FENCES, MODES, POINTS_OF, selected
+from tests.faults.paths import AFTER_ABANDONED, ALL, FENCES, MODES, POINTS_OF, OnPath, selected
 from tests.faults.rig import BRANCH, Begun, Rig, is_stopped, kill_at, signal_all
 from tests.worker.stage import Worker, eventually
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(OnPath):
     """Where an attempt stands still; ``apart``: no two attempts write the same file."""
 
     number: int
@@ -51,10 +51,6 @@ class Case:
     @property
     def step(self) -> str:
         return f"p{self.number}"
-
-    @property
-    def victim(self) -> int:
-        return 1 if self.path in AFTER_ABANDONED else 0
 
     @property
     def hazard(self) -> str:

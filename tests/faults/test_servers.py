@@ -22,7 +22,7 @@ from tests.faults import calls
 from tests.faults.acts_of import given
 from tests.faults.calls import Call, by_attempt
 from tests.faults.conftest import NewRig
-from tests.faults.paths import AFTER_ABANDONED, ALL, FENCES, MODES, selected
+from tests.faults.paths import ALL, FENCES, MODES, OnPath, selected
 from tests.faults.proxy import Exchange, Proxy, Rule
 from tests.faults.rig import Begun, Rig, kill_at
 from tests.worker.stage import eventually
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 @dataclass(frozen=True)
-class Restarted:
+class Restarted(OnPath):
     """At which request lakeFS dies, and whether it had done it."""
 
     number: int
@@ -51,10 +51,6 @@ class Restarted:
     @property
     def step(self) -> str:
         return f"r{self.number}"
-
-    @property
-    def victim(self) -> int:
-        return 1 if self.path in AFTER_ABANDONED else 0
 
 
 def every_restart() -> list[Restarted]:
@@ -309,13 +305,6 @@ def on_a_line(rig: Rig, step: str, *, fenced: bool) -> dict[str, str]:
 
 
 # --- Conductor ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def conductor(conductor_server: ConductorEndpoint) -> Iterator[Proxy]:
-    with Proxy(conductor_server.url.removesuffix("/api")) as proxy:
-        yield proxy
-    assert proxy.problems == []
 
 
 @dataclass

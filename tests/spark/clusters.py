@@ -23,7 +23,7 @@ _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 @contextmanager
 def standalone(home: Path) -> Iterator[str]:
     """Start a master and two workers of one core each; give the address."""
-    port = _free_port()
+    port = free_port()
     address = f"spark://{HOST}:{port}"
     deploy, quiet = "org.apache.spark.deploy", ("--host", HOST, "--webui-port", "0")
     with ExitStack() as stack:
@@ -43,7 +43,7 @@ def standalone(home: Path) -> Iterator[str]:
 @contextmanager
 def connect(home: Path) -> Iterator[str]:
     """Start a Connect server on two threads; give the address."""
-    port = _free_port()
+    port = free_port()
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"
     conf = {
         "spark.connect.grpc.binding.address": HOST,
@@ -91,7 +91,7 @@ def _server(home: Path, name: str, *arguments: str, memory: str = "256m") -> Ite
         process.wait(SECONDS)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind((HOST, 0))
         return int(found.getsockname()[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from perago.testing import Lab
 from tests.faults.proxy import Exchange, Proxy, Rule
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.spark import direct_tasks as tasks
+from tests.spark.clusters import free_port
 from tests.spark.tasks import STATIC
 
 # Several JVMs each.
@@ -65,7 +65,7 @@ def test_x4_a_direct_write_on_a_cluster_survives_the_death_of_an_executor(
     master: tuple[str, str], lakefs_server: LakeFSEndpoint, tmp_path: Path
 ) -> None:
     address, moment = master
-    port = _free_port()
+    port = free_port()
     settings = SparkSettings(
         master=address,
         conf={
@@ -105,9 +105,3 @@ def _is_executor(process: Path, mark: str) -> bool:
         return False
     backend = any(word.endswith("ExecutorBackend") for word in words)
     return backend and any(word.endswith(mark) for word in words)
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
