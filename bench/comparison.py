@@ -62,9 +62,11 @@ class Comparison:
     facts: Callable[[], Sequence[Fact]] = field(default=lambda: ())
 
     def rounds(self, repeats: int) -> Iterator[tuple[int, str]]:
-        """Yield who runs when; round 0 only warms up."""
+        """Yield who runs when; round 0 only warms up, and each round begins with another one."""
+        names = list(self.contenders)
         for turn in range(repeats + 1):
-            for name in self.contenders:
+            first = turn % len(names)
+            for name in names[first:] + names[:first]:
                 if name not in self.slow or 0 < turn <= self.slow[name]:
                     yield turn, name
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from perago.ahead import Ahead, when_wanted
 from perago.errors import BrokerUnavailableError, PublishFenceError
 from perago.ports import Broker, Clock, Store
 from perago.protocol.fence import assert_current_attempt_snapshot
@@ -21,6 +23,7 @@ class AttemptFence:
     store: Store
     broker: Broker
     clock: Clock
+    ahead: Ahead = when_wanted
 
     def check(self) -> None:
         """Ask the broker a few times; if it cannot say, the answer is no (F2)."""
@@ -35,16 +38,21 @@ class AttemptFence:
                 assert_current_attempt_snapshot(self.attempt, fresh)
                 return
 
-    def head(self, workspace: WorkspaceInput, fence: FenceKind) -> Commit:
-        """Read H, ask the broker, read H again: only then is H known to precede the answer (F3)."""
+    def first(self, workspace: WorkspaceInput, fence: FenceKind) -> Callable[[], Commit]:
+        """Read H for the first time: ahead, where that may be, for it only has to be before."""
         target = workspace.repository, workspace.branch
-        hard = fence == "hard"  # K3: what a dead replacement left is completed first.
-        first = self.store.finished_head(*target) if hard else self.store.head(*target)
+        if fence == "hard":  # K3: it completes what a dead replacement left, so it is a write.
+            return lambda: self.store.finished_head(*target)
+        return self.ahead(lambda: self.store.head(*target))
+
+    def head(self, workspace: WorkspaceInput, first: Callable[[], Commit]) -> Commit:
+        """Have H, ask the broker, read H again: only then is H known to precede the answer (F3)."""
+        before = first()
         self.check()
-        second = self.store.head(*target)
-        if first.id != second.id:
-            raise moved(first.id, second.id)
-        return second
+        after = self.store.head(workspace.repository, workspace.branch)
+        if before.id != after.id:
+            raise moved(before.id, after.id)
+        return after
 
 
 def moved(expected: str, found: str) -> PublishFenceError:

@@ -10,7 +10,7 @@
               7 diff --> ChangeSet      8 first attempt fence
                 |-- no change --> N: keep A, or relocate the branch back to A
               9 stage: private branch, upload, commit --> StagedWorkspace (C)
-             10 read H, second attempt fence, read H again
+             10 read H (as early as 9), second attempt fence, read H again
              11 decide, apply, verify --> Merge | Replace, or refuse
              12 output with the published ref
              13 drop the staging branch   14 remove the directory   15 report
@@ -31,6 +31,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago.adopting import Book
+from perago.ahead import Ahead, when_wanted
 from perago.computing import Computing
 from perago.definition import Role, TaskDefinition
 from perago.errors import PeragoError, ResultError
@@ -64,6 +65,7 @@ from perago.protocol.values import (
     FenceKind,
     Phase,
     StagedWorkspace,
+    Staging,
     Status,
     WorkspaceInput,
 )
@@ -86,6 +88,10 @@ class Shells:
     journal: Journal
     engines: Engines = field(default_factory=Computing, kw_only=True)
     ledger: Ledger | None = field(default=None, kw_only=True)
+    ahead: Ahead = field(default=when_wanted, kw_only=True)
+    """When H is read for the first time: with the staging commit, or after it."""
+    drop: Callable[[Staging], None] | None = field(default=None, kw_only=True)
+    """Has a staging branch removed by somebody else before the report; the store does it if not."""
     reason_limit: int = 500
     output_limit: int | None = None
     cleanup_seconds: float = 30.0
@@ -131,7 +137,9 @@ class Execution:
         self._store = shells.store
         self._track = track
         self._verdicts: list[Verdict] = []
-        self._fence = AttemptFence(claim.attempt, shells.store, shells.broker, shells.clock)
+        self._fence = AttemptFence(
+            claim.attempt, shells.store, shells.broker, shells.clock, shells.ahead
+        )
 
     def run(self) -> Outcome:
         """Do steps 1 to 14: the transaction, then the undoing of all it made for itself."""
@@ -164,7 +172,8 @@ class Execution:
         job = Job(workspace, spec.selection, spec.fence, params, self._book(workspace))
         if self._task.writable and (adopted := self._adopt(job)):
             return adopted
-        stage = Stage(self._claim, workspace.repository, self._store, self._track, undo)
+        drop = self._shells.drop or self._store.drop
+        stage = Stage(self._claim, workspace.repository, self._store, self._track, undo, drop)
         place = self._place(job, self._enter(undo), stage)
         engine = self._engine(undo, place.site)
         guarding = Guarding(self._track, engine, place, self._verdicts)
@@ -206,7 +215,7 @@ class Execution:
         if not job.book.promising(self._store):
             return None
         with self._track.phase(Phase.FENCE_ONE):  # Before the body: what is there needs no work.
-            taken = job.book.adopt(self._fence.head(job.workspace, job.fence))
+            taken = job.book.adopt(self._fence.head(job.workspace, self._first_head(job)))
         if taken is None:
             return None
         output = {"workspace": job.workspace.at(taken.head).as_json(), **taken.output}
@@ -302,7 +311,8 @@ class Execution:
 
     def _publish_nothing(self, job: Job) -> Published:
         """Complete without a commit, and leave the branch where the output says (N1 to N4)."""
-        return self._publish(job, self._head_after_fence(job), None, audit.identity(self._claim))
+        head = self._head_after_fence(job, self._first_head(job))
+        return self._publish(job, head, None, audit.identity(self._claim))
 
     def _publish_change(
         self,
@@ -315,7 +325,7 @@ class Execution:
         if job.fence == "lineage":
             change = self._rebase(job, change)
             if not change.steps:  # K2: already what this step published before.
-                head = self._head_after_fence(job)
+                head = self._head_after_fence(job, self._first_head(job))
                 if head.id == change.base:
                     job.book.decided(Keep(head.id), head)
                     return Published(head.id, job.fence)
@@ -327,10 +337,11 @@ class Execution:
             if isinstance(place, Directory):
                 stage.open(change.base)
                 stage.fill(place.puts(change), [*map(job.select.key, change.steps.removed)])
+            first = self._first_head(job)
             staged = stage.seal(metadata)
             if isinstance(place, InPlace):
                 place.confirm(staged, change)
-        head = self._head_after_fence(job, staged)
+        head = self._head_after_fence(job, first, staged)
         if job.fence == "lineage" and head.id != change.base:
             raise moved(change.base, head.id)
         return self._publish(job, head, staged, metadata)
@@ -351,10 +362,15 @@ class Execution:
         steps = diff(plan_download(job.select, listing), change.after)
         return Change(head.id, steps, change.after)
 
-    def _head_after_fence(self, job: Job, staged: StagedWorkspace | None = None) -> Commit:
-        job.book.intend(staged)  # Not later: nothing may take time between this H and the write.
+    def _first_head(self, job: Job) -> Callable[[], Commit]:
+        return self._fence.first(job.workspace, job.fence)
+
+    def _head_after_fence(
+        self, job: Job, first: Callable[[], Commit], staged: StagedWorkspace | None = None
+    ) -> Commit:
+        job.book.intend(staged)  # Not later: between the last H and the write time is short.
         with self._track.phase(Phase.FENCE_TWO):
-            return self._fence.head(job.workspace, job.fence)
+            return self._fence.head(job.workspace, first)
 
     def _publish(
         self, job: Job, head: Commit, staged: StagedWorkspace | None, metadata: dict[str, str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ class Stage:
     store: Store
     track: Track
     undo: ExitStack
+    drop: Callable[[Staging], None]
 
     @property
     def staging(self) -> Staging:
@@ -60,5 +61,5 @@ class Stage:
             self.track.clean,
             Phase.CLEAN_STAGING,
             "failed to clean staging workspace",
-            lambda: self.store.drop(self.staging),
+            lambda: self.drop(self.staging),
         )

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
+from perago.ahead import soon
 from perago.brokers.conductor.broker import ConductorBroker
 from perago.brokers.conductor.client import ConductorClient
 from perago.clock import SystemClock
@@ -28,12 +29,13 @@ from perago.process.pool import ProcessPool
 from perago.process.reports import Line, WatchedExecutors, Work
 from perago.process.threads import ThreadPool
 from perago.protocol.outcome import Outcome
-from perago.protocol.values import Claim
+from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
 from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
 from perago.worker.aftermath import Grounds
 from perago.worker.polling import CALL_SECONDS
 from perago.worker.reporter import Channels, Say
+from perago.worker.runs import LEFT
 from perago.worker.serving import Endpoint
 from perago.worker.supervisor import Outside, Plan, Supervisor
 from perago.worker.watching import Watcher
@@ -67,6 +69,8 @@ class _Tools:
     events: EventLog
     around_body: Callable[[], AbstractContextManager[None]]
     ledger: Ledger | None
+    leaves: bool
+    """Whether the supervisor removes staging branches: it hears of every end of a process."""
 
     def work(self, line: Line) -> Work:
         """Return what runs a claim in the executor at the end of this line."""
@@ -75,6 +79,9 @@ class _Tools:
         rooms = AttemptRooms(settings.workspace_root, worker_id, clock)
         kill_at = KillAt.from_environment(os.environ)
         traces = tracing.start(settings)
+
+        def leave(staging: Staging) -> None:
+            line({"event": LEFT, "repository": staging.repository, "branch": staging.branch})
 
         def work(claim: Claim) -> Outcome:
             token = line.token
@@ -93,6 +100,8 @@ class _Tools:
                     around_body=self.around_body,
                     engines=Computing(settings.spark),
                     ledger=self.ledger,
+                    ahead=soon,
+                    drop=leave if self.leaves else None,
                 )
                 outcome = transact(claim, self.tasks[claim.attempt.task_def_name], shells)
             recorded.flush()
@@ -105,6 +114,8 @@ def _tools(
     settings: Settings,
     modules: Sequence[str],
     around_body: Callable[[], AbstractContextManager[None]],
+    *,
+    leaves: bool,
 ) -> _Tools:
     tasks = load_tasks(modules)
     return _Tools(
@@ -115,6 +126,7 @@ def _tools(
         events=home_of(settings).events,
         around_body=around_body,
         ledger=ledger_of(settings),
+        leaves=leaves,
     )
 
 
@@ -127,7 +139,7 @@ class ProcessWork:
 
     def __call__(self, line: Line) -> Work:
         """Import the tasks and make the work."""
-        return _tools(self.settings, self.modules, ForkWatch().alone).work(line)
+        return _tools(self.settings, self.modules, ForkWatch().alone, leaves=True).work(line)
 
 
 class ThreadWork:
@@ -143,7 +155,7 @@ class ThreadWork:
         """Make the work of one thread."""
         with self._lock:
             if self._tools is None:
-                self._tools = _tools(self._settings, self._modules, nullcontext)
+                self._tools = _tools(self._settings, self._modules, nullcontext, leaves=False)
             return self._tools.work(line)
 
 
@@ -173,16 +185,17 @@ def make_supervisor(
         return settling(asked, ledger, claim, clock)
 
     with_workspace = any(task.workspace is not None for task in plan.tasks.values())
+    drop = store_of(settings, plan.tasks).drop if with_workspace else None
     grounds = Grounds(
         root=settings.workspace_root,
         ttl_seconds=settings.gc_ttl_seconds,
-        drop=store_of(settings, plan.tasks).drop if with_workspace else None,
+        drop=drop,
         broker=broker,
         reason_limit=settings.failure_reason_max_length,
         alone=plan.mode == "process",
     )
     pool = worker_pool(settings, modules, plan.size, plan.mode)
-    channels = Channels(broker, _report_journals(settings))
+    channels = Channels(broker, _report_journals(settings), drop)
     return Supervisor(plan, Outside(pool, connect, grounds, channels, watchers, clock))
 
 

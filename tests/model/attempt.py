@@ -7,6 +7,7 @@ whole, only without a directory on a disk.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -79,10 +80,9 @@ class Writer:
 class Naive(AttemptFence):
     """The order that F3 forbids."""
 
-    def head(self, workspace: WorkspaceInput, fence: FenceKind) -> Commit:
+    def head(self, workspace: WorkspaceInput, first: Callable[[], Commit]) -> Commit:
         self.check()
-        target = workspace.repository, workspace.branch
-        return self.store.finished_head(*target) if fence == "hard" else self.store.head(*target)
+        return first()
 
 
 class Silent:

@@ -7,7 +7,7 @@ from typing import Any
 
 from perago.definition import definition_of
 from perago.fencing import AttemptFence
-from perago.protocol.values import Commit, FenceKind, WorkspaceInput
+from perago.protocol.values import Commit, WorkspaceInput
 from perago.testing import Lab, Run
 from perago.testing.faults import Scene
 
@@ -45,11 +45,10 @@ class NaiveOrder(AttemptFence):
 
     pause: Callable[[], None]
 
-    def head(self, workspace: WorkspaceInput, fence: FenceKind) -> Commit:
+    def head(self, workspace: WorkspaceInput, first: Callable[[], Commit]) -> Commit:
         self.check()
         type(self).pause()
-        target = workspace.repository, workspace.branch
-        return self.store.finished_head(*target) if fence == "hard" else self.store.head(*target)
+        return first()
 
 
 class RightOrder(AttemptFence):

@@ -7,12 +7,12 @@ from typing import Final
 
 from perago.process.reports import WatchedExecutors
 from perago.protocol.outcome import Outcome
-from perago.protocol.values import Claim
+from perago.protocol.values import Claim, Staging
 from perago.worker.aftermath import Aftermath, Dead
 from perago.worker.chorus import Chorus
 from perago.worker.leasing import LeaseKeeper
 from perago.worker.reporter import Reporter
-from perago.worker.runs import TRACED, Run, Tally
+from perago.worker.runs import LEFT, TRACED, Run, Tally
 
 CANCEL_SECONDS: Final = 5.0
 """How long a lost attempt may take to give up by itself."""
@@ -84,6 +84,9 @@ class Executions:
         facts = {key: value for key, value in body.items() if key not in {"event", "execution_id"}}
         if name == TRACED:
             run.trace = {key: str(value) for key, value in facts.items()}
+            return
+        if name == LEFT:
+            run.left = Staging(str(facts["repository"]), str(facts["branch"]))
             return
         run.heard(name)
         self._chorus.event(run.claim, run.worker_id, name, facts)

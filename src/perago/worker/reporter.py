@@ -1,7 +1,8 @@
-"""Reports for executors that have gone on to the next claim (step 15 of the lifecycle).
+"""Reports for executors that have gone on to the next claim (steps 13 and 15 of the lifecycle).
 
 The supervisor keeps the lease until an attempt is reported, so it also reports: an executor never
-waits for the engine to take a result, and one that dies afterwards takes no result with it.
+waits for the engine to take a result, and one that dies afterwards takes no result with it. The
+private branch goes the same way: nobody needs it any more, and its removal takes a server's time.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from perago.errors import PeragoError
 from perago.ports import Broker, Clock, Journal
 from perago.protocol.outcome import Outcome, describe
-from perago.protocol.values import Claim
+from perago.protocol.values import Claim, Staging
 from perago.reporting import report
 from perago.track import Track
 from perago.worker.crew import Crew
@@ -34,6 +36,8 @@ class Channels:
     """Makes the broker for one claim and one worker id."""
     journal: Callable[[Claim, Say], AbstractContextManager[Journal]]
     """Opens the journal of one claim; what it hears is also said."""
+    drop: Callable[[Staging], None] | None
+    """Removes a staging branch; None when no task has a workspace."""
 
 
 class Reporter:
@@ -69,8 +73,18 @@ class Reporter:
             claim = replace(run.claim, trace=run.trace or run.claim.trace)
             broker = self._channels.broker(claim, run.worker_id)
             with self._channels.journal(claim, lambda said: self._heard(execution_id, said)) as to:
-                report(claim.attempt, outcome, broker, Track(to, self._clock), lambda: run.lost)
+                track = Track(to, self._clock)
+                self._drop(run, track)
+                report(claim.attempt, outcome, broker, track, lambda: run.lost)
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease must not be kept
             problem = describe(error)
         finally:
             self._reported(execution_id, outcome, problem)
+
+    def _drop(self, run: Run, track: Track) -> None:
+        if run.left is None or self._channels.drop is None:
+            return
+        try:
+            self._channels.drop(run.left)
+        except PeragoError as error:
+            track.event("warning", text="failed to clean staging workspace", why=describe(error))

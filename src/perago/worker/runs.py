@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from perago.protocol.values import Claim
+from perago.protocol.values import Claim, Staging
 
 DECIDED: Final = "decided"
 TRACED: Final = "traced"
+LEFT: Final = "left"
+"""Said of a staging branch that its executor leaves to whoever reports."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +28,8 @@ class Run:
     """Whether its executor is done with it and only the report is left."""
     trace: Mapping[str, str] = field(default_factory=dict)
     """The context of its own span, when it has one."""
+    left: Staging | None = None
+    """The private branch that is still to be removed (step 13)."""
     kill_at: float | None = None
     """When it is ended (monotonic), if it is lost and does not give up by itself."""
 

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perago.errors import StoreError
 from perago.protocol.values import ObjectInfo
 
 _SCHEMA = """
@@ -27,6 +26,8 @@ CREATE TABLE IF NOT EXISTS deltas (
 ) WITHOUT ROWID;
 """
 _LONGEST_CHAIN = 50
+_MOST_MADE = 64
+"""How many staging branches are followed at a time; those of failed attempts fall out."""
 
 Row = tuple[str, int, str]
 
@@ -41,11 +42,12 @@ class Delta:
 
 
 class Manifests:
-    """What this machine knows of commits, in one SQLite file."""
+    """What this machine knows of commits, in one SQLite file; what is private stays in memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._local = threading.local()
+        self._made: dict[tuple[str, str], Delta] = {}
 
     def listing(self, repository: str, ref: str, root: str) -> list[ObjectInfo] | None:
         """Return a commit's listing below a root, if it is known or follows from what is."""
@@ -74,39 +76,51 @@ class Manifests:
             "INSERT OR REPLACE INTO listings VALUES (?,?,?,?)", repository, ref, root, _pack(rows)
         )
 
-    def derive(self, repository: str, ref: str, delta: Delta) -> None:
-        """Keep how a commit, or a staging branch, differs from its base."""
-        body = _pack({"puts": list(delta.puts), "deletes": list(delta.deletes)})
-        self._write(
-            "INSERT OR REPLACE INTO deltas VALUES (?,?,?,?)", repository, ref, delta.base, body
-        )
+    # --- what is being made --------------------------------------------------------------------
+
+    def begin(self, repository: str, branch: str, base: str) -> None:
+        """Know a new staging branch: it holds what its base holds."""
+        self._note(repository, branch, Delta(base, (), ()))
 
     def extend(
-        self, repository: str, ref: str, puts: Sequence[Row], deletes: Sequence[str]
+        self, repository: str, branch: str, puts: Sequence[Row], deletes: Sequence[str]
     ) -> None:
         """Add to what is known of a staging branch."""
-        known = self._delta(repository, ref)
+        known = self._made.get((repository, branch))
         if known is None:
             return
         added = {row[0]: row for row in (*known.puts, *puts)}
         gone = {*known.deletes, *deletes}
         kept = [row for key, row in added.items() if key not in deletes]
         gone -= {row[0] for row in kept}
-        self.derive(repository, ref, Delta(known.base, kept, sorted(gone)))
+        self._note(repository, branch, Delta(known.base, kept, sorted(gone)))
 
-    def same(self, repository: str, ref: str, as_ref: str) -> None:
-        """Keep that two refs hold the same, one of them known by its difference."""
-        delta = self._delta(repository, as_ref)
-        if delta is not None:
-            self.derive(repository, ref, delta)
+    def seal(self, repository: str, branch: str, commit: str) -> None:
+        """Know a staging commit; it is kept for others only when it is published."""
+        known = self._made.pop((repository, branch), None)
+        if known is not None:
+            self._note(repository, commit, known)
 
-    def forget(self, repository: str, ref: str) -> None:
+    def forget(self, repository: str, branch: str) -> None:
         """Know nothing of a staging branch any more: others write on it."""
-        self._write("DELETE FROM deltas WHERE repository=? AND ref=?", repository, ref)
-        if self._delta(repository, ref) is not None:  # What is wrong must not be believed later.
-            raise StoreError(
-                f"{self._path} cannot be written", remedy="remove it; it is only a cache"
+        self._made.pop((repository, branch), None)
+
+    def publish(self, repository: str, ref: str, staged: str) -> None:
+        """Keep that a published commit holds what was staged."""
+        known = self._made.pop((repository, staged), None)
+        if known is not None:
+            body = _pack({"puts": list(known.puts), "deletes": list(known.deletes)})
+            self._write(
+                "INSERT OR REPLACE INTO deltas VALUES (?,?,?,?)", repository, ref, known.base, body
             )
+
+    def _note(self, repository: str, ref: str, delta: Delta) -> None:
+        self._made[repository, ref] = delta
+        while len(self._made) > _MOST_MADE:
+            with suppress(KeyError, StopIteration):  # Another thread may be quicker.
+                del self._made[next(iter(self._made))]
+
+    # --- the file ------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close this thread's connection."""

@@ -36,10 +36,11 @@ from perago.protocol.values import (
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs import checking, moves
 from perago.stores.lakefs.client import PAGE, Ask, LakeFSClient
+from perago.stores.lakefs.commits import Commits
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.hard import HardFence
 from perago.stores.lakefs.in_place import LakeFSInPlace
-from perago.stores.lakefs.manifests import Delta, Manifests
+from perago.stores.lakefs.manifests import Manifests
 from perago.stores.lakefs.proving import Proving
 from perago.stores.lakefs.roads import Roads
 from perago.stores.lakefs.tags import checksum_of
@@ -67,7 +68,8 @@ class LakeFSStore:
         self.direct = LakeFSInPlace(settings, self.client, manifests)
         self._cache = cache
         self._manifests = manifests
-        self._commits: dict[tuple[str, str], Commit] = {}
+        self._commits = Commits()
+        self._merged: dict[tuple[str, str], str] = {}
         self._proving = Proving(self.client)
         self._hard = HardFence(self.client, self.head)
 
@@ -80,17 +82,17 @@ class LakeFSStore:
         path = path_of("repositories", repository, "branches", branch)
         until = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         found = self.client.ask(_read(f"read branch {branch} of {repository}", path, until))
-        return self._resolve(repository, found["commit_id"], until)
+        head = self._resolve(repository, found["commit_id"], until)
+        if source := self._merged.pop((repository, head.id), None):
+            self._learn(repository, head, source)
+        return head
 
     def _resolve(self, repository: str, ref: str, until: float | None) -> Commit:
-        known = self._commits.get((repository, ref))
-        if known is not None:
-            return known
+        return self._commits.find(repository, ref, lambda: self._ask(repository, ref, until))
+
+    def _ask(self, repository: str, ref: str, until: float | None) -> Commit:
         path = path_of("repositories", repository, "commits", ref)
-        asked = _read(f"read commit {ref} of {repository}", path, until)
-        found = _commit(self.client.ask(asked))
-        self._commits[repository, found.id] = found
-        return found
+        return _commit(self.client.ask(_read(f"read commit {ref} of {repository}", path, until)))
 
     def dirty(self, repository: str, branch: str) -> bool:
         path = path_of("repositories", repository, "branches", branch, "diff")
@@ -164,7 +166,7 @@ class LakeFSStore:
         path = path_of("repositories", staging.repository, "branches")
         body = {"name": staging.branch, "source": at, "hidden": True}
         self.client.ask(Ask("create branch", "POST", path, Call.CREATE, body=body, plain=True))
-        self._manifests.derive(staging.repository, staging.branch, Delta(at, (), ()))
+        self._manifests.begin(staging.repository, staging.branch, at)
 
     def write(
         self, staging: Staging, puts: Sequence[Put], deletes: Sequence[str], advance: Advance
@@ -191,8 +193,8 @@ class LakeFSStore:
 
     def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
         sealed = self._commit_staging(staging, message, metadata)
-        self._commits[staging.repository, sealed.id] = sealed
-        self._manifests.same(staging.repository, sealed.id, staging.branch)
+        self._commits.keep(staging.repository, sealed)
+        self._manifests.seal(staging.repository, staging.branch, sealed.id)
         return StagedWorkspace(staging.repository, staging.branch, sealed.id)
 
     def drop(self, staging: Staging) -> None:
@@ -214,20 +216,20 @@ class LakeFSStore:
 
     def apply(self, publication: Publication) -> Published:
         decision = publication.decision
+        source = wanted_by(decision)
         if publication.fence == "hard":
-            source = wanted_by(decision)
             self._proving.covers(publication.repository, source, publication.branch)
             published = self._hard.apply(publication)
-            if isinstance(decision, Merge):
-                self._learn(publication.repository, published.ref, source)
-            return published
-        if isinstance(decision, Merge):
-            ref = self._merge(publication, decision)
-            self._learn(publication.repository, ref, decision.source)
+        elif isinstance(decision, Merge):
+            published = Published(self._merge(publication, decision), publication.fence)
         else:
-            ref = wanted_by(decision)
-            self._reset(publication, ref)
-        return Published(ref, publication.fence)
+            self._reset(publication, source)
+            published = Published(source, publication.fence)
+        if isinstance(decision, Merge):
+            self._expect(publication.repository, published.ref, source)
+        else:
+            self._manifests.publish(publication.repository, source, source)
+        return published
 
     def way(self, repository: str) -> str:
         """Say how object bytes travel, once some have."""
@@ -241,12 +243,16 @@ class LakeFSStore:
 
     # --- requests ---------------------------------------------------------------------------
 
-    def _learn(self, repository: str, merged: str, source: str) -> None:
+    def _expect(self, repository: str, merged: str, source: str) -> None:
+        """Ask for a merge that is about to be looked at; the branch is read at the same time."""
+        self._merged[repository, merged] = source
+        self._commits.ahead(repository, merged, lambda: self._ask(repository, merged, None))
+
+    def _learn(self, repository: str, merged: Commit, source: str) -> None:
         """Know what a merge holds, unless others' changes came between: then it holds more."""
-        with suppress(StoreError):  # The head is read next anyway, and that speaks up.
-            parents = self.commit(repository, merged).parents
-            if parents == self.commit(repository, source).parents:
-                self._manifests.same(repository, merged, source)
+        with suppress(StoreError):  # It is a shortcut for later readers, nothing else.
+            if merged.parents == self.commit(repository, source).parents:
+                self._manifests.publish(repository, merged.id, source)
 
     def _merge(self, publication: Publication, decision: Merge) -> str:
         body = {

@@ -1,0 +1,90 @@
+"""H may be read as early as the staging commit: F3 only wants it before the attempt fence."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perago.ahead import Ahead, soon, when_wanted
+from perago.errors import PublishFenceError, StoreUnavailableError
+from perago.fencing import AttemptFence
+from perago.protocol.values import WorkspaceInput
+from perago.testing import Lab
+from tests.lifecycle import tasks
+from tests.lifecycle.tasks import GIVEN
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path / "lab")
+    lab.commit(GIVEN)
+    yield lab
+    lab.close()
+
+
+def fence_of(lab: Lab, ahead: Ahead) -> tuple[AttemptFence, WorkspaceInput]:
+    """Give the fence of an attempt that is current."""
+    run = lab.run(tasks.write)
+    assert run.workspace is not None
+    return AttemptFence(run.attempt, lab.store, lab.broker, lab.clock, ahead), run.workspace
+
+
+def test_a_question_asked_soon_is_under_way_before_its_answer_is_wanted() -> None:
+    asked = threading.Event()
+
+    def ask() -> str:
+        asked.set()
+        return "yes"
+
+    answer = soon(ask)
+    assert asked.wait(10)
+    assert answer() == "yes"
+
+
+def test_why_there_is_no_answer_is_raised_where_it_is_wanted() -> None:
+    def ask() -> None:
+        raise StoreUnavailableError("lakeFS is down", remedy="start it")
+
+    answer = soon(ask)
+    with pytest.raises(StoreUnavailableError):
+        answer()
+
+
+def test_a_question_asked_when_wanted_is_not_asked_before() -> None:
+    asked: list[int] = []
+    answer = when_wanted(lambda: asked.append(1))
+    assert asked == []
+    answer()
+    assert asked == [1]
+
+
+@pytest.mark.parametrize("ahead", [soon, when_wanted])
+def test_f3_a_branch_that_moved_since_the_first_reading_is_refused(
+    lab: Lab, ahead: Ahead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fence, workspace = fence_of(lab, ahead)
+    monkeypatch.setattr(AttemptFence, "check", lambda _: None)
+    first = fence.first(workspace, "head")
+    before = first()
+    assert fence.head(workspace, lambda: before).id == before.id
+    lab.commit({"ws/other.txt": "somebody else's"})
+    with pytest.raises(PublishFenceError, match="branch moved"):
+        fence.head(workspace, lambda: before)
+
+
+def test_k3_under_hard_the_first_reading_may_write_and_is_never_ahead(lab: Lab) -> None:
+    asked: list[Callable[[], Any]] = []
+
+    def noted(ask: Callable[[], Any]) -> Callable[[], Any]:
+        asked.append(ask)
+        return ask
+
+    fence, workspace = fence_of(lab, noted)
+    assert fence.first(workspace, "hard")() == lab.head
+    assert asked == []
+    assert fence.first(workspace, "lineage")() == lab.head
+    assert len(asked) == 1
