@@ -55,7 +55,7 @@ FAMILIES = (
             "tests/embedded/test_races.py",
             "tests/protocol/test_publication_races.py",
         ),
-        settings={"PERAGO_RACE_ROUNDS": "10"},
+        settings={"PERAGO_RACE_ROUNDS": "50"},
     ),
     Family(
         "pause",
