@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pydantic import BaseModel
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bench.comparison import Comparison, Fact, Options, Ratio
 from bench.lakefs import BRANCH, Server, serving
 from perago import WorkspaceSpec, task
 from perago.protocol.paths import Selection
-from perago.protocol.values import Staging
+from perago.protocol.values import ChangeSet, Staging
 from perago.settings import SparkSettings
 from perago.spark import SparkSpec, SparkWorkspace, direct
 from perago.spark.jvm import JVM
+from perago.spark.places import NearbyPlace
 from perago.spark.session import AttemptSession
 from perago.workplaces import InPlace
 
@@ -57,15 +58,15 @@ def comparison(_: Options) -> Iterator[Comparison]:
         plain = own.newSession()
         for key in direct.COMMITTER:
             plain.conf.unset(key)
-        magic = own.newSession()
-        for key, value in {**direct.COMMITTER, direct.NAME: direct.ANYWHERE}.items():
-            magic.conf.set(key, value)
+        workspace = SparkWorkspace(session, NearbyPlace(stored, session.check), ChangeSet)
         number = itertools.count()
         disk = server.root / "disk"
 
+        def rows(spark: SparkSession) -> DataFrame:
+            return spark.range(0, ROWS, 1, FILES).selectExpr("id", "id % 97 AS k", "rand(7) AS x")
+
         def write(spark: SparkSession, place: str) -> None:
-            rows = spark.range(0, ROWS, 1, FILES).selectExpr("id", "id % 97 AS k", "rand(7) AS x")
-            rows.write.parquet(f"{place}/t{next(number)}")
+            rows(spark).write.parquet(f"{place}/t{next(number)}")
 
         try:
             yield Comparison(
@@ -73,8 +74,8 @@ def comparison(_: Options) -> Iterator[Comparison]:
                 what=f"{FILES} parquet files, {ROWS:,} rows",
                 contenders={
                     LOCAL: lambda: write(plain, f"file://{disk}"),
-                    DIRECT: lambda: write(own, f"s3a://{stored.target}own"),
-                    MAGIC: lambda: write(magic, f"s3a://{stored.target}magic"),
+                    DIRECT: lambda: workspace.write(rows(own), f"own/t{next(number)}"),
+                    MAGIC: lambda: write(own, f"s3a://{stored.target}magic"),
                     RENAMES: lambda: write(plain, f"s3a://{stored.target}renames"),
                 },
                 ratios=[

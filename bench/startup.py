@@ -25,8 +25,10 @@ def python(*arguments: str, interpreter: str = sys.executable) -> Work:
     return work
 
 
-PYDANTIC = python("-c", "from pydantic import BaseModel")
-PERAGO = python("-c", "from perago import task, WorkspaceSpec")
+# Whoever writes a task writes a model, and with the first one pydantic loads the rest of itself.
+MODEL = "from pydantic import BaseModel\nclass Params(BaseModel): text: str = ''\n"
+PYDANTIC = python("-c", MODEL)
+PERAGO = python("-c", MODEL + "from perago import task, WorkspaceSpec")
 HELP = python("-m", "perago", "--help")
 
 

@@ -318,6 +318,10 @@ class InPlace(Protocol):
         """Remove files."""
         ...
 
+    def bring(self, directory: Path, path: str, advance: Advance) -> Sequence[str]:
+        """Write the files of a local directory, except leftovers, to a path; say which."""
+        ...
+
     def changes(self) -> ChangeSet:
         """Compare with the input, after removing what Spark left beside data."""
         ...

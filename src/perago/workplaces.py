@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from perago.errors import UnpublishableFileError
-from perago.ports import Direct, Gateway, Put, Room, Site, Store
+from perago.ports import Advance, Direct, Gateway, Put, Room, Site, Store
 from perago.protocol.diff import diff
 from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_local, is_action, plan_download
@@ -147,6 +147,20 @@ class InPlace:
     def remove(self, paths: Sequence[str]) -> None:
         """Remove files from the branch."""
         self._delete([self.select.key(path) for path in paths])
+
+    def bring(self, directory: Path, path: str, advance: Advance) -> Sequence[str]:
+        """Upload what was written on this machine, each file with its checksum."""
+        if self.staging is None:
+            return []
+        found = scan(directory, Selection(""), self.store.checksum, Baseline({}, {}, 0))
+        below = f"{path}/" if path else ""
+        puts = {
+            below + name: Put(self.select.key(below + name), entry, directory / name)
+            for name, entry in found.items()
+            if not is_leftover(name)
+        }
+        self.store.write(self.staging, [*puts.values()], [], advance)
+        return [*puts]
 
     def changes(self) -> ChangeSet:
         """Compare with A, after removing what Spark left beside data unless A had it too."""

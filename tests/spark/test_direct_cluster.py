@@ -14,6 +14,7 @@ import pytest
 
 from perago.dev import LakeFSEndpoint
 from perago.settings import SparkSettings
+from perago.spark import direct
 from perago.spark.jvm import JVM
 from perago.testing import Lab
 from tests.faults.proxy import Exchange, Proxy, Rule
@@ -26,12 +27,8 @@ from tests.spark.tasks import STATIC
 pytestmark = pytest.mark.timeout(400)
 SECONDS = 100.0
 ROWS = {"rows": 60, "mode": "append"}
-# Files are uploaded where the rows are: by executors. Which request commits a task depends on
-# where the committer keeps what is pending.
-MOMENTS = {
-    "local-cluster[2,1,1024]": r"numbers/k(?:=|%3D).*[?&]partNumber=",
-    "standalone": r"__magic.*\.pendingset",
-}
+# Files are uploaded where the rows are: by executors. This request commits the task of one.
+TASK_COMMIT = r"__magic.*\.pendingset"
 
 
 @dataclass
@@ -53,22 +50,21 @@ class KillExecutor:
         self.done.set()
 
 
-@pytest.fixture(scope="module", params=MOMENTS, ids=["local-cluster", "standalone"])
-def master(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
-    kind = request.param
-    address = request.getfixturevalue("standalone_master") if kind == "standalone" else kind
-    yield address, MOMENTS[kind]
+@pytest.fixture(scope="module", params=["local-cluster", "standalone"])
+def master(request: pytest.FixtureRequest) -> Iterator[str]:
+    standalone = request.param == "standalone"
+    yield request.getfixturevalue("standalone_master") if standalone else "local-cluster[2,1,1024]"
     JVM.stop()
 
 
 def test_x4_a_direct_write_on_a_cluster_survives_the_death_of_an_executor(
-    master: tuple[str, str], lakefs_server: LakeFSEndpoint, tmp_path: Path
+    master: str, lakefs_server: LakeFSEndpoint, tmp_path: Path
 ) -> None:
-    address, moment = master
     port = free_port()
     settings = SparkSettings(
-        master=address,
+        master=master,
         conf={
+            direct.NAME: direct.MAGIC,
             "spark.pyspark.python": sys.executable,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.port": str(port),
@@ -84,7 +80,7 @@ def test_x4_a_direct_write_on_a_cluster_survives_the_death_of_an_executor(
             first = lab.run(tasks.write, {"rows": 12})
             assert first.completed, first.reason
             kill = KillExecutor(port)
-            proxy.add(Rule(kill, "PUT", moment))
+            proxy.add(Rule(kill, "PUT", TASK_COMMIT))
             second = lab.run(tasks.write, ROWS)
             assert kill.done.wait(SECONDS)
             assert kill.killed

@@ -31,8 +31,8 @@ ENOUGH_SECONDS = 200
 pytestmark = pytest.mark.timeout(400)
 
 # Each a request that belongs to the moment; the fault is put in later.
-TASK_COMMIT = Rule(Pass(), "PUT", r"numbers/k(?:=|%3D).*[?&]partNumber=", skip=1)
-TASK_COMMIT_ELSEWHERE = Rule(Pass(), "PUT", r"__magic.*\.pendingset")
+SENDING = Rule(Pass(), "PUT", r"numbers/k(?:=|%3D)[^?]*$", skip=1)
+TASK_COMMIT = Rule(Pass(), "PUT", r"__magic.*\.pendingset")
 JOB_COMMIT = Rule(Pass(), "POST", r"numbers/k(?:=|%3D).*[?&]uploadId=", skip=2)
 AFTER_JOB_COMMIT = Rule(Pass(), "POST", r"branches/perago-staging-.*/commits")
 
@@ -91,7 +91,7 @@ def executor(
     request: pytest.FixtureRequest,
 ) -> Iterator[subprocess.Popen[str]]:
     """Give a process that is warm and waits for a line to begin; it may be given a committer."""
-    committer = getattr(request, "param", direct.ON_THIS_MACHINE)
+    committer = getattr(request, "param", "")
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.spark.direct_executor"],
         stdin=subprocess.PIPE,
@@ -104,7 +104,7 @@ def executor(
         "endpoint": dataclasses.asdict(server),
         "repository": lab.repository,
         "params": ROWS,
-        "conf": {f"spark.hadoop.{direct.NAME}": committer},
+        "conf": {direct.NAME: committer} if committer else {},
     }
     with process:
         say(process, json.dumps(told))
@@ -123,13 +123,14 @@ def say(process: subprocess.Popen[str], line: str) -> None:
 @pytest.mark.parametrize(
     ("executor", "at", "forward"),
     [
-        (direct.ON_THIS_MACHINE, TASK_COMMIT, False),
-        (direct.ON_THIS_MACHINE, JOB_COMMIT, True),
-        (direct.ON_THIS_MACHINE, AFTER_JOB_COMMIT, True),
-        (direct.ANYWHERE, TASK_COMMIT_ELSEWHERE, False),
-        (direct.ANYWHERE, JOB_COMMIT, True),
+        (direct.MAGIC, TASK_COMMIT, False),
+        (direct.MAGIC, JOB_COMMIT, True),
+        (direct.MAGIC, AFTER_JOB_COMMIT, True),
+        ("", SENDING, False),
+        ("", SENDING, True),
+        ("", AFTER_JOB_COMMIT, True),
     ],
-    ids=["task commit", "job commit", "after job commit", "magic task commit", "magic job commit"],
+    ids=["task commit", "job commit", "after job commit", "sending", "sent", "all sent"],
     indirect=["executor"],
 )
 def test_x2_an_executor_killed_there_publishes_nothing_and_the_retry_is_exact(
@@ -151,6 +152,7 @@ def test_x2_an_executor_killed_there_publishes_nothing_and_the_retry_is_exact(
     assert {name.rpartition(".")[2] for name in names} == {"parquet"}
 
 
+@pytest.mark.parametrize("executor", [direct.MAGIC], indirect=True)
 def test_x3_a_jvm_killed_at_task_commit_fails_the_attempt_and_the_next_has_a_new_one(
     lab: Lab, proxy: Proxy, executor: subprocess.Popen[str]
 ) -> None:

@@ -1,8 +1,7 @@
 """Spark on a store's S3 gateway: the jars, the committer, and the keys (X2).
 
-Both committers upload each file once, to where it stays, and make all of them visible when the job
-ends. On one machine what is pending is kept in files of the attempt; it takes a quarter of the
-requests. Executors elsewhere cannot see those: for them it is kept in the store.
+The magic committer uploads each file once, to where it stays, and makes all of them visible when
+the job ends; what is pending is kept in the store, where executors on any machine find it.
 
 The keys go into the Hadoop configuration of the running context, for one bucket. From there they
 travel with the jobs; they are neither on a command line nor in Spark's own configuration, which
@@ -11,7 +10,6 @@ its UI and its event log show.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -31,8 +29,8 @@ COMMITTER: Final = {
     "spark.sql.parquet.output.committer.class": f"{_CLOUD}.BindingParquetOutputCommitter",
 }
 
-NAME: Final = "fs.s3a.committer.name"
-ON_THIS_MACHINE, ANYWHERE = "directory", "magic"
+NAME: Final = "spark.hadoop.fs.s3a.committer.name"
+MAGIC: Final = "magic"
 
 # Of all buckets alike: the committer looks for the first of these nowhere else, and writes nothing
 # at all, without a word, when it is set for one bucket only.
@@ -50,7 +48,8 @@ def need_of(need: SparkNeed, settings: SparkSettings) -> SparkNeed:
     """Add to a task's need what work in place takes; fetches the jars when they are not there."""
     given = {**settings.conf, **need.conf}
     listed = [given.get("spark.jars", ""), *map(str, jars.provide(settings.jars))]
-    conf = {**need.conf, "spark.jars": ",".join(filter(None, listed)), **COMMITTER}
+    name = given.get(NAME, MAGIC)
+    conf = {**need.conf, "spark.jars": ",".join(filter(None, listed)), **COMMITTER, NAME: name}
     return SparkNeed(need.master, conf, need.packages, need.direct)
 
 
@@ -63,30 +62,16 @@ def connect(session: SparkSession, stored: InPlace) -> None:
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
     for key, value in properties(bucket, stored.gateway).items():
         hadoop.set(key, value)
-    chosen = context.getConf().get(f"spark.hadoop.{NAME}")
-    for key, value in committer(str(context.master), stored.scratch, chosen).items():
-        session.conf.set(key, value)
 
 
-def committer(master: str, scratch: Path, chosen: str | None = None) -> dict[str, str]:
-    """Choose how the files of a job become visible together.
+def is_nearby(need: SparkNeed, settings: SparkSettings) -> bool:
+    """Tell whether a table is written here first and sent by us.
 
-    It is said to one session: what is said of one bucket counts less than Hadoop's own default.
+    That takes one request a file, where S3A takes thirteen. Executors elsewhere cannot do it, and
+    whoever names a committer wants that one.
     """
-    name = chosen or (ON_THIS_MACHINE if is_local(master) else ANYWHERE)
-    if name != ON_THIS_MACHINE:
-        return {NAME: name}
-    return {
-        NAME: name,
-        "fs.s3a.buffer.dir": f"{scratch}/buffer",
-        "fs.s3a.committer.staging.tmp.path": f"file://{scratch}/pending",
-        # What is there already is Spark's matter, which has removed it when that was asked for.
-        "fs.s3a.committer.staging.conflict-mode": "append",
-        # Spark's names are unique, and the same whichever committer writes them.
-        "fs.s3a.committer.staging.unique-filenames": "false",
-        # Those of another job of the same attempt are not left over.
-        "fs.s3a.committer.abort.pending.uploads": "false",
-    }
+    chosen = NAME in settings.conf or NAME in need.conf
+    return is_local(need.master or settings.master) and not chosen
 
 
 def properties(bucket: str, gateway: Gateway) -> dict[str, str]:

@@ -14,7 +14,7 @@ from perago.protocol.values import ChangeSet
 from perago.settings import SparkSettings
 from perago.spark import direct
 from perago.spark.errors import explained
-from perago.spark.places import DirectPlace, LocalPlace, Place
+from perago.spark.places import DirectPlace, LocalPlace, NearbyPlace, Place
 from perago.spark.session import AttemptSession
 from perago.spark.sharing import check_shared
 from perago.spark.workspace import SparkWorkspace
@@ -28,9 +28,9 @@ class SparkEngine:
 
     def __init__(self, need: SparkNeed, site: Site, settings: SparkSettings) -> None:
         self._site = site
-        self._place = _place(site)
         self._reading: SparkSession | None = None
         self._session = _session(need, site, settings)
+        self._place = _place(site, self._session, nearby=direct.is_nearby(need, settings))
         master = self._session.application.master
         problem = refuse_local_workspace(master, shared_root=settings.shared_root)
         if site.root is not None and problem:
@@ -109,7 +109,8 @@ def _session(need: SparkNeed, site: Site, settings: SparkSettings) -> AttemptSes
     )
 
 
-def _place(site: Site) -> Place | None:
+def _place(site: Site, session: AttemptSession, *, nearby: bool) -> Place | None:
     if site.in_place is not None:
-        return DirectPlace(site.in_place)
+        stored = site.in_place
+        return NearbyPlace(stored, session.check) if nearby else DirectPlace(stored)
     return None if site.root is None else LocalPlace(site.root, site.before)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from perago.data.files import find, is_data, kind_of
@@ -25,6 +26,18 @@ class Stored:
     address: str
     format: str
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What becomes of a table that is there already; maybe only of the partitions written."""
+
+    mode: str
+    partitions: bool = False
+
+
+Write = Callable[[str, str], None]
+"""Writes a table: in a save mode, to an address."""
 
 
 class Place(Protocol):
@@ -46,8 +59,8 @@ class Place(Protocol):
         """Find a table; None when there is no file."""
         ...
 
-    def replace_partitions(self, path: str, save: Callable[[str], None]) -> None:
-        """Replace the partitions that ``save`` writes, given a save mode, and no others."""
+    def save(self, path: str, how: How, write: Write) -> None:
+        """Have a table written, where and in which mode this place can take it."""
         ...
 
     def scrub(self) -> None:
@@ -81,9 +94,9 @@ class LocalPlace:
         files = find(self.root, path)
         return Stored(self.target(path), files.format, files.problem) if files else None
 
-    def replace_partitions(self, path: str, save: Callable[[str], None]) -> None:  # noqa: ARG002 - of a protocol
+    def save(self, path: str, how: How, write: Write) -> None:
         """Leave it to Spark."""
-        save("overwrite")
+        write(how.mode, self.target(path))
 
     def scrub(self) -> None:
         """Remove leftovers, unless the input had them (then they are content)."""
@@ -137,17 +150,58 @@ class DirectPlace:
             return None
         return Stored(self.source(path), *kind_of(files))
 
-    def replace_partitions(self, path: str, save: Callable[[str], None]) -> None:
-        """Add the new files, then remove the old ones beside them: the committer cannot do it."""
-        before = {name for name in self.stored.paths(path) if not is_leftover(name)}
-        save("append")
-        new = {name for name in self.stored.paths(path) if not is_leftover(name)} - before
+    def save(self, path: str, how: How, write: Write) -> None:
+        """Leave it to Spark, except single partitions: its committer cannot replace those."""
+        if not how.partitions:
+            write(how.mode, self.target(path))
+            return
+        before = self._data(path)
+        write("append", self.target(path))
+        self._replace(before, self._data(path) - before)
+
+    def _data(self, path: str) -> set[str]:
+        return {name for name in self.stored.paths(path) if not is_leftover(name)}
+
+    def _replace(self, before: set[str], new: set[str]) -> None:
+        """Remove the old files of the partitions that have new ones."""
         folders = {name.rpartition("/")[0] for name in new}
         self.stored.remove([name for name in before if name.rpartition("/")[0] in folders])
 
     def scrub(self) -> None:
         """Leave it to the store's side, which knows what the input had."""
         self.stored.changes()
+
+
+@dataclass(frozen=True, slots=True)
+class NearbyPlace(DirectPlace):
+    """The store itself, for a Spark of this machine: it writes a table here, and we send it.
+
+    Nothing of a job that fails ever reaches the branch.
+    """
+
+    check: Callable[[], None]
+    """Raises when the attempt is lost."""
+
+    def save(self, path: str, how: How, write: Write) -> None:
+        """Write to the scratch directory, then bring the files to where the mode wants them."""
+        self.target(path)  # Refuses a task that is read-only.
+        before = self._data(path)
+        if before and how.mode == "ignore":
+            return
+        if before and how.mode == "error":
+            raise UsageError(
+                f"write to {path!r}: there is something already",
+                remedy="give write() mode='overwrite', 'append' or 'ignore'",
+            )
+        self.stored.scratch.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="written-", dir=self.stored.scratch) as directory:
+            write("append", f"file://{Path(directory).absolute()}")
+            self.check()
+            new = {*self.stored.bring(Path(directory), path, lambda _: self.check())}
+        if how.partitions:
+            self._replace(before - new, new)
+        elif how.mode == "overwrite":
+            self.stored.remove(sorted(before - new))
 
 
 def _address(base: str, path: str) -> str:

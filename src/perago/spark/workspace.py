@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from perago.errors import UnsafePathError, UsageError
 from perago.protocol.paths import refuse_path
 from perago.protocol.values import ChangeSet
-from perago.spark.places import GLOB, Place
+from perago.spark.places import GLOB, How, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -71,13 +71,14 @@ class SparkWorkspace:
             writer = writer.option("header", value=True)
         if columns:
             writer = writer.partitionBy(*columns)
-        if mode == "overwrite" and columns and self._is_dynamic(options or {}):
-            name = path.removesuffix("/")
-            self._place.replace_partitions(name, lambda how: writer.mode(how).save(target))
-            return
-        if mode == "overwrite":
+        partitions = mode == "overwrite" and bool(columns) and self._is_dynamic(options or {})
+        if mode == "overwrite" and not partitions:
             _refuse_own_source(df, path, target)
-        writer.mode(mode).save(target)
+        self._place.save(
+            path.removesuffix("/"),
+            How(mode, partitions),
+            lambda how, where: writer.mode(how).save(where),
+        )
 
     def table(self, path: str, name: str | None = None, *, format: str | None = None) -> DataFrame:  # noqa: A002 - as above
         """Read a table and make it known to ``spark.sql`` under ``name``, or its last segment."""
