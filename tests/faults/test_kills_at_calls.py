@@ -1,13 +1,15 @@
-"""kill -9 of the executor while a request is on its way: sent, or applied and never answered.
+"""kill -9 while a request is on its way: sent, or applied and never answered.
 
 The journal has no points inside a call; a proxy in front of lakeFS has. It finds out which
-executor holds the other end of the connection, and kills that one.
+executor holds the other end of the connection, and kills that one. The last request of an
+attempt, which removes its private branch, is the supervisor's.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -19,7 +21,7 @@ from tests.faults.conftest import NewRig
 from tests.faults.paths import MODES, OnPath, selected
 from tests.faults.proxy import Exchange, Proxy
 from tests.faults.rig import Begun, Rig, children, kill_at
-from tests.worker.stage import Worker
+from tests.worker.stage import Worker, eventually
 
 EXECUTORS = 3
 PATIENCE_SECONDS = 110.0
@@ -44,11 +46,16 @@ class Case(OnPath):
 
 def every_case() -> list[Case]:
     lines: list[tuple[Call, str, str]] = []
-    for fence in ("head", "lineage", "hard"):
-        lines += [(call, "merge", fence) for call in (*calls.READS, *calls.WRITES)]
+    for fence in FENCES:
+        every = (*calls.READS, *calls.WRITES)
+        lines += [(call, "merge", fence) for call in every if call is not calls.DROP]
     lines += [(calls.RESET, path, fence) for path in MOVED for fence in ("head", "hard")]
     lines += [(calls.MERGE, path, "hard") for path in MOVED]
     lines.append((calls.MERGE, "replace", "lineage"))
+    return sent_and_applied(lines)
+
+
+def sent_and_applied(lines: Sequence[tuple[Call, str, str]]) -> list[Case]:
     both = [
         (call, applied, path, fence) for call, path, fence in lines for applied in (False, True)
     ]
@@ -56,6 +63,7 @@ def every_case() -> list[Case]:
 
 
 MOVED = ("replace", "relocate")
+FENCES = ("head", "lineage", "hard")
 CASES = every_case()
 QUICK = {calls.CREATE, calls.UPLOAD, calls.COMMIT, calls.MERGE, calls.RESET}
 CHOSEN = selected(CASES, lambda case: case.applied and case.call in QUICK and case.fence == "hard")
@@ -109,3 +117,48 @@ def test_kill_at_call(rig: Rig, campaign: Campaign[Case], case: Case) -> None:
     assert rig.statuses(begun) == ["FAILED"] * (case.victim + 1) + ["COMPLETED"]
     assert "killed by SIGKILL" in ended["tasks"][case.victim]["reasonForIncompletion"]
     assert rig.findings(begun) == []
+
+
+# --- the supervisor: it removes the private branch, then it reports -------------------------------
+
+DROPS = sent_and_applied([(calls.DROP, "merge", fence) for fence in FENCES])
+DROPS_CHOSEN = selected(DROPS, lambda case: not case.applied and case.fence == "hard")
+
+
+@dataclass
+class KillWorker:
+    """The worker that is named until then dies as a whole."""
+
+    applied: bool
+    worker: Worker | None = None
+
+    def meet(self, exchange: Exchange) -> None:
+        if self.applied:
+            exchange.forward()
+        assert self.worker is not None
+        self.worker.process.kill()
+        exchange.reset()
+
+
+@pytest.fixture(scope="module")
+def hasty(new_rig: NewRig, proxy: Proxy) -> Rig:
+    """Give a rig whose leases are over soon."""
+    return new_rig(3, LAKECTL_SERVER_ENDPOINT_URL=proxy.url)
+
+
+@pytest.mark.parametrize("case", DROPS_CHOSEN, ids=str)
+def test_kill_of_the_supervisor_at_call(hasty: Rig, proxy: Proxy, case: Case) -> None:
+    fault = KillWorker(case.applied)
+
+    def arrange(workspace: Mapping[str, str]) -> None:
+        proxy.add(case.call.rule(fault, workspace["repository"]))
+
+    begun = hasty.begin(f"d{case.number}", case.fence, arrange)
+    fault.worker = first = hasty.work(1, ready=False)
+    eventually(lambda: first.process.poll() is not None, "the death of the worker")
+    second = hasty.work(1)
+    hasty.given_up(begun.workflow_id, PATIENCE_SECONDS)
+    assert hasty.statuses(begun) == ["TIMED_OUT", "COMPLETED"]
+    # What a dead supervisor did not get to remove is left to ``perago gc`` (W5).
+    eventually(lambda: hasty.findings(begun, swept=case.applied) == [], "a clean end")
+    assert second.stop() == 0

@@ -20,6 +20,9 @@ from perago.worker.desk import Desk
 CALL_SECONDS: Final = 10.0
 HUNG_SECONDS: Final = 3 * CALL_SECONDS
 """A request that has a timeout and does not come back for so long has lost its thread."""
+BACK_SECONDS: Final = 1
+"""When a claim that was given back may be polled again. The server reads, changes and writes a task
+without a lock: a heartbeat still under way would make the next delivery look SCHEDULED again."""
 _PATIENCE_SECONDS: Final = 5.0
 
 OnClaim = Callable[[Claim], None]
@@ -140,12 +143,12 @@ class Poller:
 
 
 def give_back(client: ConductorClient, attempt: Attempt, worker_id: str, note: Note) -> bool:
-    """Return an attempt that nobody began: it is delivered again at once and loses no retry."""
+    """Return an attempt that nobody began: it is delivered again soon and loses no retry."""
     result = {
         "workflowInstanceId": attempt.workflow_instance_id,
         "taskId": attempt.task_id,
         "status": "IN_PROGRESS",
-        "callbackAfterSeconds": 0,
+        "callbackAfterSeconds": BACK_SECONDS,
         "workerId": worker_id,
     }
     try:
