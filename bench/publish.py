@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from bench.comparison import Comparison, Fact, Options, Ratio, Work
 from bench.lakefs import BRANCH, Host, Server, serving
 from perago import WorkspaceSpec, task
-from perago.protocol.values import FenceKind, Staging
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Staging
 from perago.stores.lakefs import moves
 from perago.stores.lakefs.installing import install_fence
 

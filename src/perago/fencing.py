@@ -9,7 +9,8 @@ from perago.ahead import Ahead, when_wanted
 from perago.errors import BrokerUnavailableError, PublishFenceError
 from perago.ports import Broker, Clock, Store
 from perago.protocol.fence import assert_current_attempt_snapshot
-from perago.protocol.values import Attempt, Commit, FenceKind, WorkspaceInput
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Attempt, Commit, WorkspaceInput
 from perago.publishing import POLL_SECONDS, RESTART
 
 TRIES = 3

@@ -56,13 +56,13 @@ from perago.protocol import audit, lineage
 from perago.protocol.data import Verdict, told
 from perago.protocol.diff import diff
 from perago.protocol.job import assert_full_commit_id, split_input
+from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome, classify
 from perago.protocol.paths import Selection, plan_download
 from perago.protocol.publication import Keep, Situation, decide
 from perago.protocol.values import (
     Claim,
     Commit,
-    FenceKind,
     Phase,
     StagedWorkspace,
     Staging,

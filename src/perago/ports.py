@@ -13,6 +13,7 @@ from typing import Protocol
 
 from perago.protocol.adoption import Completion, Posting
 from perago.protocol.data import Measure, Table
+from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome
 from perago.protocol.publication import Write
 from perago.protocol.spark import SparkNeed
@@ -22,7 +23,6 @@ from perago.protocol.values import (
     ChangeSet,
     Commit,
     Entry,
-    FenceKind,
     Manifest,
     ObjectInfo,
     StagedWorkspace,

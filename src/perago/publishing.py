@@ -12,9 +12,10 @@ from perago.errors import (
     StoreUnavailableError,
 )
 from perago.ports import Clock, Publication, Published, Store
+from perago.protocol.kinds import FenceKind
 from perago.protocol.publication import Decision, Keep, Refuse, Write, refuse_visible
 from perago.protocol.recovery import Landed, Lost, settle
-from perago.protocol.values import Commit, FenceKind, WorkspaceInput
+from perago.protocol.values import Commit, WorkspaceInput
 from perago.track import Track
 
 POLL_SECONDS = 0.5

@@ -26,9 +26,9 @@ from perago.protocol.budget import Budget, refuse_budget
 from perago.protocol.data import DataGuard
 from perago.protocol.globs import refuse_pattern
 from perago.protocol.guard import FileGuard, ForbidGlob, RequireDir, RequireFile, RequireGlob
+from perago.protocol.kinds import FenceKind
 from perago.protocol.paths import Selection, normalise_prefix, refuse_path, refuse_prefix
 from perago.protocol.spark import SparkNeed, refuse_master
-from perago.protocol.values import FenceKind
 
 Guard = FileGuard | DataGuard | Callable[[Path], None]
 NonNegative = Annotated[int, Field(ge=0)]

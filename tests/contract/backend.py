@@ -10,7 +10,8 @@ from typing import Protocol
 
 from perago.dev import LakeFSEndpoint
 from perago.ports import Store
-from perago.protocol.values import Commit, Entry, FenceKind
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Commit, Entry
 from perago.stores.embedded import EmbeddedStore
 from perago.stores.lakefs.installing import install_fence
 from tests.lakefs_lab import ArrangedLakeFS, new_name

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perago.ports import Fetch, Publication, Published, Put
+from perago.protocol.kinds import FenceKind
 from perago.protocol.paths import is_action
 from perago.protocol.publication import Write
-from perago.protocol.values import Entry, FenceKind, StagedWorkspace, Staging
+from perago.protocol.values import Entry, StagedWorkspace, Staging
 from tests.contract.backend import Backend, entry_of
 
 FILES = {

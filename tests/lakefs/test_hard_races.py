@@ -17,8 +17,9 @@ import pytest
 from perago.dev import LakeFSEndpoint
 from perago.errors import LostRaceError, PeragoError
 from perago.ports import Publication, Published, Put
+from perago.protocol.kinds import FenceKind
 from perago.protocol.publication import Merge, Relocate, Replace, Write, refuse_visible
-from perago.protocol.values import FenceKind, Staging
+from perago.protocol.values import Staging
 from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.installing import install_fence

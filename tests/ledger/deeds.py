@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
-from perago.protocol.values import FenceKind
+from perago.protocol.kinds import FenceKind
 
 OWNER = "team@example.com"
 GIVEN = {"ws/in.txt": "given"}

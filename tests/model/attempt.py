@@ -22,7 +22,8 @@ from perago.fencing import AttemptFence
 from perago.lifecycle import Execution, Job, Shells
 from perago.ports import Broker, Ledger, Room, Rooms, Store
 from perago.protocol.diff import diff
-from perago.protocol.values import Attempt, Claim, Commit, FenceKind, Phase, WorkspaceInput
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Attempt, Claim, Commit, Phase, WorkspaceInput
 from perago.reporting import report
 from perago.staging import Stage
 from perago.stores.lakefs import hard

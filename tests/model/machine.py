@@ -19,7 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from perago.definition import definition_of
 from perago.ledger.sql import SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
-from perago.protocol.values import Attempt, Commit, FenceKind, Staging, Status
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Attempt, Commit, Staging, Status
 from perago.testing import Fault, Lab, LoseAnswer, ManualClock, Run
 from perago.workspace.sweeper import remove_rooms_of
 from tests.model.tasks import DEPOSITS, GIVEN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perago.protocol.values import FenceKind
+from perago.protocol.kinds import FenceKind
 from tests.model.attempt import STRANGER, Writer, retry
 from tests.model.world import Scenario, Start
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
-from perago.protocol.values import FenceKind
+from perago.protocol.kinds import FenceKind
 
 GIVEN = {"ws/all.txt": "given", "other/kept.txt": "kept"}
 

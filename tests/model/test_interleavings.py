@@ -15,7 +15,7 @@ from itertools import product
 
 import pytest
 
-from perago.protocol.values import FenceKind
+from perago.protocol.kinds import FenceKind
 from tests.docs.pages import text_of
 from tests.model.attempt import FENCES
 from tests.model.properties import Properties

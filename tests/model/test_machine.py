@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from perago.dev import LakeFSEndpoint
-from perago.protocol.values import FenceKind
+from perago.protocol.kinds import FenceKind
 from perago.stores.lakefs.installing import install_fence
 from perago.stores.lakefs.moves import hard_reset
 from perago.testing import Lab, ManualClock

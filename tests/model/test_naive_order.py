@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perago.protocol.values import FenceKind
+from perago.protocol.kinds import FenceKind
 from tests.model.attempt import FENCES
 from tests.model.history import tell
 from tests.model.scenarios import retries

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from perago.ports import Advance, Publication, Published, Put
 from perago.protocol.adoption import Posting
 from perago.protocol.diff import diff
+from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome
 from perago.protocol.publication import Merge
 from perago.protocol.recovery import wanted_by
@@ -23,7 +24,6 @@ from perago.protocol.values import (
     ChangeSet,
     Commit,
     Entry,
-    FenceKind,
     ObjectInfo,
     Phase,
     StagedWorkspace,

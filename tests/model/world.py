@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from perago.protocol.values import FenceKind, Phase, Status
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Phase, Status
 from tests.model.attempt import Standing, Writer, retry, stand
 from tests.model.server import BRANCH, A, Library, Move
 from tests.model.wire import (

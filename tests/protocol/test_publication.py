@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from perago.protocol.kinds import FenceKind
 from perago.protocol.publication import (
     Decision,
     Keep,
@@ -20,7 +21,7 @@ from perago.protocol.publication import (
     is_intent,
     refuse_visible,
 )
-from perago.protocol.values import Commit, FenceKind
+from perago.protocol.values import Commit
 from tests.protocol.identities import EARLIER, ME, METADATA, MY_EXECUTION, Writer, says
 
 FENCES: tuple[FenceKind, ...] = ("head", "lineage", "hard")

@@ -13,6 +13,7 @@ from itertools import permutations, product
 
 import pytest
 
+from perago.protocol.kinds import FenceKind
 from perago.protocol.lineage import first_parent_range
 from perago.protocol.publication import (
     Decision,
@@ -24,7 +25,7 @@ from perago.protocol.publication import (
     Situation,
     decide,
 )
-from perago.protocol.values import Commit, FenceKind
+from perago.protocol.values import Commit
 from tests.protocol.identities import ME, METADATA, MY_KEY, Writer
 
 Shape = tuple[tuple[str, ...], ...]

@@ -15,8 +15,9 @@ import pytest
 
 from perago.errors import StaleAttemptError
 from perago.protocol.fence import assert_current_attempt_snapshot
+from perago.protocol.kinds import FenceKind
 from perago.protocol.publication import Keep, Merge, Refuse, Relocate, Situation, decide
-from perago.protocol.values import Attempt, AttemptSnapshot, Commit, FenceKind, Status
+from perago.protocol.values import Attempt, AttemptSnapshot, Commit, Status
 from tests.protocol.identities import EARLIER, ME, says
 
 Step = Literal["read", "fence", "read again", "publish", "report"]

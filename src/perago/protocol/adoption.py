@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from hashlib import sha256
 
-from perago.protocol.values import Attempt, FenceKind
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Attempt
 
 ADOPT = "adopt"
 INTEND = "intend"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from perago.errors import PeragoError, PreGuardrailViolation, TaskParamsError
-from perago.protocol.values import FenceKind, Phase, Status
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Phase, Status
 
 
 @dataclass(frozen=True, slots=True)

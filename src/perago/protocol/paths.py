@@ -9,10 +9,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from perago.errors import UnpublishableFileError, UnsafePathError
 from perago.protocol.globs import matches
-from perago.protocol.values import Entry, Manifest, ObjectInfo
+
+if TYPE_CHECKING:
+    from perago.protocol.values import Entry, Manifest, ObjectInfo
 
 MARKER = ".perago-attempt.json"
 ACTIONS = "_lakefs_actions"
@@ -116,7 +119,7 @@ def plan_download(selection: Selection, listing: Iterable[ObjectInfo]) -> Manife
                 f"object {_show(info.key)} {problem}",
                 remedy="rename or delete it in the store, then start from the new commit",
             )
-        plan[path] = Entry(info.size, info.checksum)
+        plan[path] = info.entry
     for first, second, why in collisions(plan):
         raise UnsafePathError(
             f"objects {_show(selection.key(first))} and {_show(selection.key(second))} {why}",

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perago.protocol import lineage
-from perago.protocol.values import Attempt, Commit, FenceKind
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Attempt, Commit
 
 
 @dataclass(frozen=True, slots=True)

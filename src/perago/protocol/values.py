@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-FenceKind = Literal["head", "lineage", "hard"]
-
 
 class Status(StrEnum):
     """How Conductor names the state of a task."""
@@ -132,6 +130,11 @@ class ObjectInfo:
     size: int
     checksum: str
     kind: str = "object"
+
+    @property
+    def entry(self) -> Entry:
+        """Say what a file of it holds."""
+        return Entry(self.size, self.checksum)
 
 
 @dataclass(frozen=True, slots=True)

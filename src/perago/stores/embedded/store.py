@@ -10,14 +10,8 @@ from pathlib import Path
 
 from perago.errors import AlreadyExistsError, NothingToCommitError
 from perago.ports import Advance, Publication, Published, Put
-from perago.protocol.values import (
-    Commit,
-    Entry,
-    FenceKind,
-    StagedWorkspace,
-    Staging,
-    WorkspaceInput,
-)
+from perago.protocol.kinds import FenceKind
+from perago.protocol.values import Commit, Entry, StagedWorkspace, Staging, WorkspaceInput
 from perago.stores.embedded import (
     collecting,
     commits,

@@ -21,13 +21,13 @@ from perago.errors import (
     UnpublishableFileError,
 )
 from perago.ports import Advance, Damage, Fetch, Publication, Published, Put
+from perago.protocol.kinds import FenceKind
 from perago.protocol.paths import ACTIONS, is_action
 from perago.protocol.publication import Merge
 from perago.protocol.recovery import wanted_by
 from perago.protocol.values import (
     ChangeSet,
     Commit,
-    FenceKind,
     ObjectInfo,
     StagedWorkspace,
     Staging,
