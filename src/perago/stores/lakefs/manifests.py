@@ -29,6 +29,10 @@ _LONGEST_CHAIN = 50
 _MOST_MADE = 64
 """How many staging branches are followed at a time; those of failed attempts fall out."""
 
+MOST_BYTES = 256 << 20
+"""When there is more, all of it goes: it is asked for again, and nobody keeps count of its use."""
+_LOOK_EVERY = 100
+
 Row = tuple[str, int, str]
 
 
@@ -48,6 +52,7 @@ class Manifests:
         self._path = path
         self._local = threading.local()
         self._made: dict[tuple[str, str], Delta] = {}
+        self._writes = 0
 
     def listing(self, repository: str, ref: str, root: str) -> list[ObjectInfo] | None:
         """Return a commit's listing below a root, if it is known or follows from what is."""
@@ -158,7 +163,11 @@ class Manifests:
 
     def _write(self, query: str, *values: object) -> None:
         with suppress(sqlite3.Error, OSError):
-            self._connection().execute(query, values)
+            connection = self._connection()
+            connection.execute(query, values)
+            self._writes += 1
+            if self._writes % _LOOK_EVERY == 0 and _used_bytes(connection) > MOST_BYTES:
+                connection.executescript("DELETE FROM listings; DELETE FROM deltas;")
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = self._local.__dict__.get("connection")
@@ -170,6 +179,14 @@ class Manifests:
             connection.executescript(_SCHEMA)
             self._local.connection = connection
         return connection
+
+
+def _used_bytes(connection: sqlite3.Connection) -> int:
+    pages, free, size = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
 
 
 def _pack(value: object) -> bytes:
