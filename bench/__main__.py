@@ -98,7 +98,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="G",
         help="how big the file of 'memory' is",
     )
-    parser.add_argument("--without-peer", action="store_true", help="leave perago 0.6.1 out")
+    parser.add_argument(
+        "--without-peer",
+        action="store_true",
+        help="leave out what is installed from PyPI",
+    )
     parser.add_argument(
         "--quick",
         action="store_true",

@@ -22,7 +22,7 @@ class Options:
     counts: tuple[int, ...] = (1_000, 10_000, 100_000)
     gib: float = 1.0
     peer: bool = True
-    """Whether ``perago`` 0.6.1, which takes minutes, runs as well."""
+    """Whether those that are installed from PyPI, and take minutes, run as well."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``perago`` 0.6.1 from PyPI in an environment and a process of its own."""
+"""What a user would take instead, each in an environment and a process of its own."""
 
 from __future__ import annotations
 
@@ -8,16 +8,43 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.lakefs import Server
 from perago.dev import Sources
 
-VERSION = "0.6.1"
-_DRIVER = Path(__file__).with_name("peer_driver.py")
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Packages from PyPI, installed once per user, and the script that drives them."""
+
+    name: str
+    packages: Sequence[str]
+    driver: str
+
+    def python(self) -> Path:
+        """Make it when it is not there."""
+        place = Sources().cache.root.parent / "bench" / self.name
+        python = place / "bin" / "python"
+        ready = place / ".ready"
+        if not ready.exists():
+            shutil.rmtree(place, ignore_errors=True)
+            print(f"installing {', '.join(self.packages)} in {place}", file=sys.stderr)
+            venv.create(place, with_pip=True)
+            command = [str(python), "-m", "pip", "install", "--quiet", *self.packages]
+            subprocess.run(command, check=True)
+            ready.touch()
+        return python
+
+
+PERAGO = Environment("perago-0.6.1", ("perago==0.6.1",), "peer_driver.py")
+CLIENTS = Environment(
+    "clients-1", ("lakefs-sdk==1.88.0", "lakefs-spec==0.15.1"), "clients_driver.py"
+)
 
 
 class Peer:
@@ -29,31 +56,32 @@ class Peer:
     def ask(self, what: str, **words: object) -> Any:
         """Have it do one thing and wait for the answer."""
         if self._process.stdin is None or self._process.stdout is None:
-            raise SystemExit("the driver of perago 0.6.1 has no pipes")
+            raise SystemExit("a driver has no pipes")
         self._process.stdin.write(json.dumps({"do": what, **words}) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit("the driver of perago 0.6.1 has died")
+            raise SystemExit(f"the driver died when it was asked to {what}")
         return json.loads(line)
 
 
 @contextmanager
-def peer(server: Server) -> Iterator[Peer]:
-    """Start it."""
-    environment = {
+def peer(server: Server, environment: Environment = PERAGO) -> Iterator[Peer]:
+    """Start one."""
+    variables = {
         **{key: value for key, value in os.environ.items() if not key.startswith("PYTHON")},
         "BENCH_LAKEFS": server.lakefs.endpoint,
         "BENCH_KEY": server.lakefs.access_key_id,
         "BENCH_SECRET": server.lakefs.secret,
     }
+    driver = Path(__file__).with_name(environment.driver)
     with subprocess.Popen(
         # -P: the modules beside the driver are not its own; one is called as the SDK is.
-        [str(python_of_peer()), "-P", str(_DRIVER)],
+        [str(environment.python()), "-P", str(driver)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=variables,
         cwd=server.root,  # Not the checkout, whose perago is another one.
     ) as process:
         try:
@@ -63,15 +91,5 @@ def peer(server: Server) -> Iterator[Peer]:
 
 
 def python_of_peer() -> Path:
-    """Make the environment once per user."""
-    place = Sources().cache.root.parent / "bench" / f"perago-{VERSION}"
-    python = place / "bin" / "python"
-    ready = place / ".ready"
-    if not ready.exists():
-        shutil.rmtree(place, ignore_errors=True)
-        print(f"installing perago {VERSION} in {place}", file=sys.stderr)
-        venv.create(place, with_pip=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", f"perago=={VERSION}"]
-        subprocess.run(command, check=True)
-        ready.touch()
-    return python
+    """Return the interpreter that has ``perago`` 0.6.1."""
+    return PERAGO.python()

@@ -1,4 +1,4 @@
-"""Bytes between a host that knows nothing and a lakeFS server: against lakectl and 0.6.1."""
+"""Bytes between a host that knows nothing and a lakeFS server: against every other client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from random import Random
 
 from bench.comparison import Comparison, Options, Ratio, Work
 from bench.lakefs import BRANCH, Host, Server, serving, small_files
-from bench.peer import Peer, peer
+from bench.peer import CLIENTS, PERAGO, Peer, peer
 from perago.ports import Fetch, Put
 from perago.protocol.paths import Selection, plan_download
 from perago.protocol.values import Staging
@@ -25,6 +25,7 @@ MIB = 1 << 20
 PARALLEL = ("-r", "-p", "16")
 VERIFIED = "lakectl, then MD5"
 OURS, LAKECTL, PEER, COPY = "perago", "lakectl -p 16", "perago 0.6.1", "cp"
+SDK, SPEC = "lakeFS SDK, 16 threads", "lakefs-spec"
 
 
 class Race:
@@ -88,15 +89,15 @@ class Race:
         address = f"lakefs://{self.repository}/{self.branch}/"
         self.server.run_lakectl("fs", "upload", address, "-s", str(self.source), *PARALLEL)
 
-    def peer(self, process: Peer, what: str, directory: Path) -> Work:
-        """Have 0.6.1 do it."""
+    def peer(self, process: Peer, what: str, directory: Path, branch: str = BRANCH) -> Work:
+        """Have another one do it."""
 
         def work() -> None:
             process.ask(
                 what,
                 directory=str(directory),
                 repository=self.repository,
-                branch=BRANCH,
+                branch=branch or self.branch,
                 ref=self.head,
             )
 
@@ -111,39 +112,57 @@ class Race:
 @contextmanager
 def download(options: Options) -> Iterator[Comparison]:
     """Two thousand small files to a host that knows nothing."""
-    with _race(small_files(COUNT), options) as (race, process):
+    with _race(small_files(COUNT), options) as (race, peers):
         contenders: dict[str, Work] = {OURS: race.download, LAKECTL: race.lakectl_download}
         ratios = [Ratio("download: perago / lakectl", OURS, LAKECTL, at_most=1.1)]
-        if process:
-            contenders[PEER] = race.peer(process, "download", race.to)
-            ratios.append(Ratio("download: 0.6.1 / perago", PEER, OURS, at_least=4))
+        if peers:
+            perago, clients = peers
+            contenders |= {
+                SDK: race.peer(clients, "sdk-download", race.to),
+                SPEC: race.peer(clients, "spec-download", race.to),
+                PEER: race.peer(perago, "download", race.to),
+            }
+            ratios += [
+                Ratio("download: lakeFS SDK / perago", SDK, OURS, at_least=1),
+                Ratio("download: lakefs-spec / perago", SPEC, OURS, at_least=1),
+                Ratio("download: 0.6.1 / perago", PEER, OURS, at_least=4),
+            ]
         yield Comparison(
             name="download",
             what=f"{COUNT} objects of 4 KiB, nothing cached",
             contenders=contenders,
             ratios=ratios,
             reset=race.reset,
-            slow={PEER: 3},
+            slow={PEER: 3, SPEC: 2},
         )
 
 
 @contextmanager
 def stage(options: Options) -> Iterator[Comparison]:
     """Two thousand small new files to a staging branch."""
-    with _race({"seed": b"seed"}, options) as (race, process):
+    with _race({"seed": b"seed"}, options) as (race, peers):
         _fill(race.source, small_files(COUNT, seed=1))
         contenders: dict[str, Work] = {OURS: race.stage, LAKECTL: race.lakectl_upload}
         ratios = [Ratio("stage: perago / lakectl", OURS, LAKECTL, at_most=1.1)]
-        if process:
-            contenders[PEER] = race.peer(process, "stage", race.source)
-            ratios.append(Ratio("stage: 0.6.1 / perago", PEER, OURS, at_least=15))
+        if peers:
+            perago, clients = peers
+            contenders |= {
+                SDK: race.peer(clients, "sdk-upload", race.source, branch=""),
+                SPEC: race.peer(clients, "spec-upload", race.source, branch=""),
+                PEER: race.peer(perago, "stage", race.source),
+            }
+            ratios += [
+                Ratio("stage: lakeFS SDK / perago", SDK, OURS, at_least=1),
+                Ratio("stage: lakefs-spec / perago", SPEC, OURS, at_least=1),
+                Ratio("stage: 0.6.1 / perago", PEER, OURS, at_least=15),
+            ]
         yield Comparison(
             name="stage",
             what=f"{COUNT} new files of 4 KiB: scanned, sent, committed (lakectl: sent)",
             contenders=contenders,
             ratios=ratios,
             reset=race.reset,
-            slow={PEER: 2},
+            slow={PEER: 2, SPEC: 1},
         )
 
 
@@ -188,11 +207,16 @@ def big(options: Options) -> Iterator[Comparison]:
 
 
 @contextmanager
-def _race(files: dict[str, bytes], options: Options) -> Iterator[tuple[Race, Peer | None]]:
+def _race(
+    files: dict[str, bytes], options: Options
+) -> Iterator[tuple[Race, tuple[Peer, Peer] | None]]:
     with ExitStack() as stack:
         server = stack.enter_context(serving())
-        process = stack.enter_context(peer(server)) if options.peer else None
-        yield Race(server, server.repository(files), server.root / "source"), process
+        peers = None
+        if options.peer:
+            perago, clients = (peer(server, each) for each in (PERAGO, CLIENTS))
+            peers = stack.enter_context(perago), stack.enter_context(clients)
+        yield Race(server, server.repository(files), server.root / "source"), peers
 
 
 def _fill(directory: Path, files: dict[str, bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -18,6 +19,9 @@ SIZE = 4096
 CHANGED = 20
 OURS, PEER = "perago", "perago 0.6.1"
 STEPS = 10
+ONE = 0.01
+SHARES = {0.0: None, ONE: 50.0, 0.1: None, 1.0: None}
+"""How much an attempt changes, and how much faster than 0.6.1 it is meant to be at least."""
 
 
 class Turn(BaseModel):
@@ -44,11 +48,14 @@ def change(workspace: Path, params: Turn) -> Nothing:
 class Line:
     """One repository that grows by one commit per attempt."""
 
-    def __init__(self, server: Server, count: int, size: int = SIZE) -> None:
+    def __init__(
+        self, server: Server, count: int, size: int = SIZE, changed: int = CHANGED
+    ) -> None:
         self.server = server
         self.repository = server.repository(small_files(count, size))
         self.ref = server.store.head(self.repository, BRANCH).id
         self.size = size
+        self.changed = changed
         self.turn = 1 << 40
 
     def ours(self, host: Host) -> None:
@@ -68,30 +75,39 @@ class Line:
 
     def _params(self) -> dict[str, object]:
         self.turn += 1
-        return {"turn": self.turn, "changed": CHANGED, "size": self.size}
+        return {"turn": self.turn, "changed": self.changed, "size": self.size}
 
 
 @contextmanager
 def attempt(options: Options) -> Iterator[Comparison]:
-    """One attempt, warm."""
+    """One attempt, warm, by the share of its files that it changes."""
     with ExitStack() as stack:
         server = stack.enter_context(serving())
-        host = server.host()
-        stack.callback(host.close)
-        line = Line(server, COUNT)
-        contenders: dict[str, Work] = {OURS: lambda: line.ours(host)}
-        ratios = []
-        if options.peer:
-            process, other = stack.enter_context(peer(server)), Line(server, COUNT)
-            contenders[PEER] = lambda: other.peer(process)
-            ratios.append(Ratio("attempt: 0.6.1 / perago", PEER, OURS, at_least=50))
+        process = stack.enter_context(peer(server)) if options.peer else None
+        contenders: dict[str, Work] = {}
+        ratios, slow = [], {}
+        hosts: dict[float, Host] = {}
+        for share, at_least in SHARES.items():
+            changed = round(share * COUNT)
+            host = hosts[share] = server.host()
+            stack.callback(host.close)
+            ours, theirs = f"{OURS}, {share:.0%}", f"{PEER}, {share:.0%}"
+            contenders[ours] = partial(Line(server, COUNT, changed=changed).ours, host)
+            if process:
+                contenders[theirs] = partial(Line(server, COUNT, changed=changed).peer, process)
+                name = f"attempt, {share:.0%} changed: 0.6.1 / perago"
+                ratios.append(Ratio(name, theirs, ours, at_least=at_least))
+                slow[theirs] = 2 if at_least else 1
         yield Comparison(
             name="attempt-lakefs",
-            what=f"{COUNT} files of {SIZE} bytes, {CHANGED} changed, lakeFS, warm host",
+            what=f"{COUNT} files of {SIZE} bytes, some changed, lakeFS, warm host",
             contenders=contenders,
             ratios=ratios,
-            slow={PEER: 2},
-            facts=lambda: [Fact(f"ms in {k}", v * 1000) for k, v in host.phases().items()],
+            slow=slow,
+            facts=lambda: [
+                Fact(f"ms in {phase}, 1 % changed", seconds * 1000)
+                for phase, seconds in hosts[ONE].phases().items()
+            ],
         )
 
 

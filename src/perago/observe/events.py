@@ -70,7 +70,7 @@ _DURABLE = frozenset(
         # What may take long, or end the process: whoever looks meanwhile sees how far it came.
         *("before download", "before body"),
         # What others can see from now on, or are about to.
-        *("branch created", "decision", "outcome unknown", "applied"),
+        *("branch created", "decision", "outcome unknown", "applied", "published"),
         # What somebody will ask about, and the end.
         *("warning", "traceback", "decided", "after report", "lost completion"),
     }
