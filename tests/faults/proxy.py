@@ -370,11 +370,11 @@ class Proxy:
         with self._lock:
             server, self._server = self._server, None
             live, self._live = self._live, set()
+        for connection in live:  # First: those would be served while the server takes its leave.
+            _reset(connection)
         if server is not None:
             server.shutdown()
             server.server_close()
-        for connection in live:
-            _reset(connection)
 
     def up(self) -> None:
         """Take connections (again), always on the same port."""
@@ -402,10 +402,16 @@ class Proxy:
     def handle(self, handler: _Handler, seen: Seen) -> None:
         """Let the first rule that wants it have the request."""
         with self._lock:
-            self.seen.append(seen)
-            wanting = [rule for rule in self._rules if rule.wants(seen)]
+            gone = self._server is None
+            if not gone:
+                self.seen.append(seen)
+            wanting = [rule for rule in self._rules if not gone and rule.wants(seen)]
+        exchange = Exchange(self, handler, seen)
+        if gone:
+            exchange.reset()
+            return
         fault: Fault = wanting[0].fault if wanting else Pass()
-        fault.meet(Exchange(self, handler, seen))
+        fault.meet(exchange)
 
 
 class _Server(ThreadingHTTPServer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tests.process.executors import claim
 
 
 def main(directory: Path) -> None:
+    # Whoever was started in the background of a shell was told to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with ProcessPool(executors.work, 2, lock_directory=directory) as pool:
         pool.want(2)
         while len(pool.idle) < 2:
