@@ -89,7 +89,7 @@ class Race:
         address = f"lakefs://{self.repository}/{self.branch}/"
         self.server.run_lakectl("fs", "upload", address, "-s", str(self.source), *PARALLEL)
 
-    def peer(self, process: Peer, what: str, directory: Path, branch: str = BRANCH) -> Work:
+    def peer(self, process: Peer, what: str, directory: Path) -> Work:
         """Have another one do it."""
 
         def work() -> None:
@@ -97,7 +97,7 @@ class Race:
                 what,
                 directory=str(directory),
                 repository=self.repository,
-                branch=branch or self.branch,
+                branch=self.branch,
                 ref=self.head,
             )
 
@@ -147,8 +147,8 @@ def stage(options: Options) -> Iterator[Comparison]:
         if peers:
             perago, clients = peers
             contenders |= {
-                SDK: race.peer(clients, "sdk-upload", race.source, branch=""),
-                SPEC: race.peer(clients, "spec-upload", race.source, branch=""),
+                SDK: race.peer(clients, "sdk-upload", race.source),
+                SPEC: race.peer(clients, "spec-upload", race.source),
                 PEER: race.peer(perago, "stage", race.source),
             }
             ratios += [

@@ -67,10 +67,18 @@ class Track:
         self.event(f"after {phase}", seconds=round(self._clock.monotonic() - started, 6))
 
     def clean(self, phase: Phase, failure: str, action: Callable[[], None]) -> None:
-        """Undo one thing; a failure is logged and never changes the result (steps 13, 14)."""
-        try:
+        """Undo one thing in a phase of its own (steps 13, 14)."""
+
+        def undo() -> None:
             with self.phase(phase):
                 action()
+
+        self.quietly(failure, undo)
+
+    def quietly(self, failure: str, action: Callable[[], None]) -> None:
+        """Do something whose failure is logged and never changes the result."""
+        try:
+            action()
         except (PeragoError, OSError) as error:
             self.event("warning", text=failure, why=describe(error))
 

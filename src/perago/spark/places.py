@@ -185,7 +185,7 @@ class NearbyPlace(DirectPlace):
     def save(self, path: str, how: How, write: Write) -> None:
         """Write to the scratch directory, then bring the files to where the mode wants them."""
         self.target(path)  # Refuses a task that is read-only.
-        before = self._data(path)
+        before = set() if how.mode == "append" else self._data(path)
         if before and how.mode == "ignore":
             return
         if before and how.mode == "error":

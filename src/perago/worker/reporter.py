@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from perago.errors import PeragoError
 from perago.ports import Broker, Clock, Journal
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Staging
@@ -74,17 +73,10 @@ class Reporter:
             broker = self._channels.broker(claim, run.worker_id)
             with self._channels.journal(claim, lambda said: self._heard(execution_id, said)) as to:
                 track = Track(to, self._clock)
-                self._drop(run, track)
+                if (left := run.left) and (drop := self._channels.drop):
+                    track.quietly("failed to clean staging workspace", lambda: drop(left))
                 report(claim.attempt, outcome, broker, track, lambda: run.lost)
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease must not be kept
             problem = describe(error)
         finally:
             self._reported(execution_id, outcome, problem)
-
-    def _drop(self, run: Run, track: Track) -> None:
-        if run.left is None or self._channels.drop is None:
-            return
-        try:
-            self._channels.drop(run.left)
-        except PeragoError as error:
-            track.event("warning", text="failed to clean staging workspace", why=describe(error))
