@@ -42,7 +42,7 @@ OURS, PEER, SDK, NOTHING = "perago", "perago 0.6.1", "SDK worker", "a client tha
 IDLE_SECONDS = 20.0
 QUEUES = 3
 WARM = 4
-"""How often the queue is emptied first: a server that was just started is still compiling."""
+"""How often each empties a queue first: a server that was just started is still compiling."""
 _LAST_POLL_SECONDS = 2.0
 """The server goes on with a poll whose client is dead, and would hand out a task to nobody."""
 _PATIENCE_SECONDS = 120.0
@@ -114,17 +114,19 @@ class Floor:
 def comparison(options: Options) -> Iterator[Comparison]:
     """Compare workers on the same server, one after the other."""
     with _floor() as floor:
-        for _ in range(WARM):
-            _nothing(floor)
         ours = ["-m", "perago", "start", "--jobs", str(EXECUTORS)]
         theirs = ["start", "-j", str(EXECUTORS)]
         python = sys.executable
-        contenders: dict[str, Work] = {
-            f"{OURS}, free": _often(lambda: _race(floor, floor.free(), [python, *ours, "free"])),
-            SDK: _often(lambda: _race(floor, floor.free(), [python, str(_WORKERS / "sdk.py")])),
-            NOTHING: _often(lambda: _nothing(floor)),
-            f"{OURS}, tiny": lambda: _race(floor, floor.tiny(), [python, *ours, "tiny"]),
+        queues: dict[str, Callable[[], float]] = {
+            f"{OURS}, free": lambda: _race(floor, floor.free(), [python, *ours, "free"]),
+            SDK: lambda: _race(floor, floor.free(), [python, str(_WORKERS / "sdk.py")]),
+            NOTHING: lambda: _nothing(floor),
         }
+        for _ in range(WARM):
+            for race in queues.values():
+                race()
+        contenders: dict[str, Work] = {name: _often(race) for name, race in queues.items()}
+        contenders[f"{OURS}, tiny"] = lambda: _race(floor, floor.tiny(), [python, *ours, "tiny"])
         ratios = [
             Ratio("free tasks: SDK worker / perago", SDK, f"{OURS}, free", at_least=0.95),
             # Either is enough: the SDK's worker reads no result back (R2), nor does this client.

@@ -22,5 +22,9 @@ def report(
         # The result of an attempt that is known to be lost is not sent: a rerun has its task id.
         accepted = not lost() and broker.report(attempt, outcome)
     if not accepted:
-        # R2: the engine drops the result of a task that is no longer current, and says 200.
-        track.event("lost completion", status=outcome.status, output=outcome.output)
+        lost_completion(outcome, track)
+
+
+def lost_completion(outcome: Outcome, track: Track) -> None:
+    """Log it (R2): the engine drops the result of a task that is over, and says 200."""
+    track.event("lost completion", status=outcome.status, output=outcome.output)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from perago.ahead import soon
-from perago.brokers.conductor.broker import ConductorBroker
+from perago.brokers.conductor.broker import ConductorBroker, Later
 from perago.brokers.conductor.client import ConductorClient
 from perago.clock import SystemClock
 from perago.computing import Computing
@@ -33,11 +33,12 @@ from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
 from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
 from perago.worker.aftermath import Grounds
+from perago.worker.plan import Outside, Plan
 from perago.worker.polling import CALL_SECONDS
 from perago.worker.reporter import Channels, Say
 from perago.worker.runs import LEFT
 from perago.worker.serving import Endpoint
-from perago.worker.supervisor import Outside, Plan, Supervisor
+from perago.worker.supervisor import Supervisor
 from perago.worker.watching import Watcher
 from perago.workspace.rooms import AttemptRooms
 
@@ -180,8 +181,8 @@ def make_supervisor(
     client = connect()
     ledger = ledger_of(settings)
 
-    def broker(claim: Claim, worker_id: str) -> Broker:
-        asked = ConductorBroker(client, clock, worker_id, claim.lease_seconds)
+    def broker(claim: Claim, worker_id: str, later: Later | None = None) -> Broker:
+        asked = ConductorBroker(client, clock, worker_id, claim.lease_seconds, later)
         return settling(asked, ledger, claim, clock)
 
     with_workspace = any(task.workspace is not None for task in plan.tasks.values())

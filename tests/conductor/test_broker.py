@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -124,6 +126,35 @@ def test_r2_the_same_result_reported_twice_is_accepted_once(
     assert not broker.report(attempt, Outcome(Status.COMPLETED, {"result": "a twin's"}))
     assert not broker.report(attempt, Outcome(Status.FAILED, {}, "late"))
     assert lab.task(attempt)["outputData"] == DONE.output
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken", "dropped"])
+def test_r2_a_result_that_nobody_waits_for_is_read_back_later(
+    lab: Lab, truth: ConductorClient, taken: bool
+) -> None:
+    questions: list[Callable[[], bool]] = []
+    broker = ConductorBroker(truth, SystemClock(), WORKER, 60, questions.append)
+    attempt = lab.attempt()
+    if not taken:
+        truth.terminate(attempt.workflow_instance_id, "an operator")
+    requests = truth.requests
+    assert broker.report(attempt, DONE)
+    assert truth.requests == requests + 1
+    assert [question() for question in questions] == [taken]
+
+
+def test_r2_what_was_published_and_what_failed_is_read_back_at_once(
+    truth: ConductorClient,
+) -> None:
+    questions: list[Callable[[], bool]] = []
+    broker = ConductorBroker(truth, SystemClock(), WORKER, 60, questions.append)
+    published = replace(DONE, fence="hard")
+    for outcome in (published, Outcome(Status.FAILED, {}, "late")):
+        lab = new_lab(truth)
+        attempt = lab.attempt()
+        truth.terminate(attempt.workflow_instance_id, "an operator")
+        assert not broker.report(attempt, outcome)
+    assert questions == []
 
 
 @pytest.mark.parametrize(

@@ -60,3 +60,17 @@ def test_r2_an_attempt_lost_after_the_second_fence_is_an_abandoned_publication(
         assert lost, point
     assert worker.stop() == 0
     assert stage.rooms() == []
+
+
+def test_r2_a_lost_result_that_published_nothing_is_logged_too(stage: Stage) -> None:
+    """It is read back when the worker has a moment; it has one at once here."""
+    stage.register()
+    worker = stage.start("-j", "1")
+    path = str(stage.directory / "free")
+    workflow = stage.run(pause="after body", path=path)
+    eventually(Path(f"{path}.paused").exists, "the end of the body")
+    stage.client.terminate(workflow, "lost on purpose")
+    Path(f"{path}.go").touch()
+    lost = eventually(lambda: stage.logged("lost completion"), "the news")
+    assert [line["workflow_instance_id"] for line in lost] == [workflow]
+    assert worker.stop() == 0

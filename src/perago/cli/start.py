@@ -42,9 +42,10 @@ def start(
     tasks = load_tasks(modules)
     client = conductor_of(settings)  # Says what to install before the rest is imported.
 
+    from perago.worker.plan import Plan
     from perago.worker.starting import refuse_unregistered
     from perago.worker.state import lock_root
-    from perago.worker.supervisor import Ending, Plan
+    from perago.worker.supervisor import Ending
     from perago.workshop import store_of, watched
 
     store_of(settings, tasks)

@@ -22,8 +22,8 @@ SIGN_SECONDS: Final = 2.0
 """How often a busy executor says that it lives."""
 _TOGETHER_SECONDS: Final = 0.1
 """Messages that follow each other faster than this travel together: each wakes up the owner."""
-_AT_ONCE: Final = frozenset({"before body", "decided"})
-"""Events that travel at once: the author's code comes next, or the next claim may be fetched."""
+_AT_ONCE: Final = "before body"
+"""An event that travels at once: the author's code comes next, and may end the process."""
 
 
 class Executor:
@@ -96,7 +96,7 @@ class Executor:
         with self._sending:
             self._buffer.append(packed)
             late = time.monotonic() - self._sent_at > _TOGETHER_SECONDS
-            if late or body.get("event") in _AT_ONCE:
+            if late or body.get("event") == _AT_ONCE:
                 self._flush_locked()
 
     def _give_signs(self) -> None:

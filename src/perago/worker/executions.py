@@ -41,6 +41,7 @@ class Executions:
         self._chorus = chorus
         self._clock = chorus.clock
         self._runs: dict[str, Run] = {}
+        self._unconfirmed: dict[str, Run] = {}
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -77,7 +78,7 @@ class Executions:
 
     def heard(self, execution_id: str, body: Mapping[str, object]) -> None:
         """Follow an execution's journal."""
-        run = self._runs.get(execution_id)
+        run = self._runs.get(execution_id) or self._unconfirmed.get(execution_id)
         if run is None:
             return
         name = str(body.get("event", ""))
@@ -108,12 +109,19 @@ class Executions:
         self._reporter.report(run, outcome)
 
     def reported(self, execution_id: str, outcome: Outcome) -> None:
-        """Take note of an execution of which nothing is left to do."""
+        """Take note of an execution of which nothing is left to do but to read it back."""
         run = self._runs.pop(execution_id, None)
         self._keeper.let_go(execution_id)
+        if run is not None and run.unconfirmed:
+            self._unconfirmed[execution_id] = run
         if run is not None and not run.lost:
             self.tally.completed += outcome.completed
             self.tally.failed += not outcome.completed
+
+    def confirmed(self, run: Run) -> None:
+        """Forget an execution whose result was read back; it may not even count as reported."""
+        run.unconfirmed = False
+        self._unconfirmed.pop(run.claim.execution_id, None)
 
     # --- other ends ----------------------------------------------------------------------------
 

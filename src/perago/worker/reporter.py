@@ -7,16 +7,18 @@ private branch goes the same way: nobody needs it any more, and its removal take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from perago.brokers.conductor.broker import Later
 from perago.ports import Broker, Clock, Journal
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Staging
-from perago.reporting import report
+from perago.reporting import lost_completion, report
 from perago.track import Track
+from perago.worker.confirming import Confirmations
 from perago.worker.crew import Crew
 from perago.worker.runs import Run
 
@@ -31,8 +33,8 @@ Say = Callable[[dict[str, object]], None]
 class Channels:
     """How a report leaves: to the engine, and to the journal of its attempt."""
 
-    broker: Callable[[Claim, str], Broker]
-    """Makes the broker for one claim and one worker id."""
+    broker: Callable[[Claim, str, Later], Broker]
+    """Makes the broker for one claim and one worker id, and says who asks later."""
     journal: Callable[[Claim, Say], AbstractContextManager[Journal]]
     """Opens the journal of one claim; what it hears is also said."""
     drop: Callable[[Staging], None] | None
@@ -49,11 +51,14 @@ class Reporter:
         executors: int,
         heard: Callable[[str, Mapping[str, object]], None],
         reported: Callable[[str, Outcome, str], None],
+        confirmed: Callable[[Run], None],
     ) -> None:
         self._channels = channels
         self._clock = clock
         self._heard = heard
         self._reported = reported
+        self._confirmed = confirmed
+        self._confirmations = Confirmations(clock)
         self.most = REPORTS_EACH * executors
         self._crew = Crew("report", min(_MOST_THREADS, self.most), lambda _: None)
 
@@ -61,22 +66,50 @@ class Reporter:
         """Have an outcome reported."""
         self._crew.do(lambda: self._report(run, outcome))
 
+    @property
+    def unconfirmed(self) -> int:
+        """Count the results that were sent and not read back."""
+        return self._confirmations.left
+
+    def quiet(self, quiet: bool) -> None:  # noqa: FBT001 - what the worker is
+        """Say whether the worker has nothing to do."""
+        self._confirmations.quiet(quiet)
+
     def close(self, timeout_seconds: float) -> bool:
         """Finish; False when a report is still under way."""
-        return self._crew.close(timeout_seconds)
+        return self._crew.close(timeout_seconds) and self._confirmations.close(timeout_seconds)
 
     def _report(self, run: Run, outcome: Outcome) -> None:
         execution_id = run.claim.execution_id
         problem = ""
+
+        def later(taken: Callable[[], bool]) -> None:
+            run.unconfirmed = True
+            self._confirmations.add(lambda: self._confirm(run, outcome, taken))
+
         try:
-            claim = replace(run.claim, trace=run.trace or run.claim.trace)
-            broker = self._channels.broker(claim, run.worker_id)
-            with self._channels.journal(claim, lambda said: self._heard(execution_id, said)) as to:
-                track = Track(to, self._clock)
+            broker = self._channels.broker(run.claim, run.worker_id, later)
+            with self._track(run) as track:
                 if (left := run.left) and (drop := self._channels.drop):
                     track.quietly("failed to clean staging workspace", lambda: drop(left))
-                report(claim.attempt, outcome, broker, track, lambda: run.lost)
+                report(run.claim.attempt, outcome, broker, track, lambda: run.lost)
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease must not be kept
             problem = describe(error)
         finally:
             self._reported(execution_id, outcome, problem)
+
+    def _confirm(self, run: Run, outcome: Outcome, taken: Callable[[], bool]) -> None:
+        """Read a result back; one that was dropped is logged as every other."""
+        with suppress(Exception):  # It was sent; that nobody could look is no reason to die.
+            if not taken():
+                with self._track(run) as track:
+                    lost_completion(outcome, track)
+        self._confirmed(run)
+
+    @contextmanager
+    def _track(self, run: Run) -> Iterator[Track]:
+        """Go on with the journal of an execution."""
+        claim = replace(run.claim, trace=run.trace or run.claim.trace)
+        execution_id = claim.execution_id
+        with self._channels.journal(claim, lambda said: self._heard(execution_id, said)) as to:
+            yield Track(to, self._clock)

@@ -30,6 +30,8 @@ class Run:
     """The context of its own span, when it has one."""
     left: Staging | None = None
     """The private branch that is still to be removed (step 13)."""
+    unconfirmed: bool = False
+    """Whether its result was sent and is still to be read back (R2)."""
     kill_at: float | None = None
     """When it is ended (monotonic), if it is lost and does not give up by itself."""
 

@@ -15,17 +15,13 @@ from __future__ import annotations
 import os
 import queue
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.pace import Pace
-from perago.definition import TaskDefinition
 from perago.errors import PeragoError
-from perago.ports import Clock
 from perago.process.reports import (
     Died,
     Finished,
@@ -33,26 +29,25 @@ from perago.process.reports import (
     Output,
     Report,
     StartFailed,
-    WatchedExecutors,
 )
 from perago.protocol import restart
 from perago.protocol.lease import beat_seconds, drain_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.protocol.watch import Verdict
-from perago.settings import Settings
-from perago.worker.aftermath import Aftermath, Grounds
+from perago.worker.aftermath import Aftermath
 from perago.worker.chorus import Chorus
 from perago.worker.desk import Desk
 from perago.worker.executions import NEVER_SEEN, Executions
 from perago.worker.leasing import LeaseKeeper
+from perago.worker.plan import Outside, Plan
 from perago.worker.polling import Asking, Poller, give_back
 from perago.worker.portrait import Portrait
-from perago.worker.reporter import Channels, Reporter
+from perago.worker.reporter import Reporter
+from perago.worker.runs import Run
 from perago.worker.signals import listening
 from perago.worker.state import StateFile
 from perago.worker.watchdog import Watchdog
-from perago.worker.watching import Watcher
 
 POLL_GRACE_SECONDS: Final = 1.0
 """How long a stopping worker waits for the answer to its last poll."""
@@ -79,28 +74,6 @@ class Ending(Enum):
     RELOAD = "reload"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a worker is to do."""
-
-    settings: Settings
-    tasks: Mapping[str, TaskDefinition]
-    size: int
-    mode: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """The world of a supervisor."""
-
-    pool: WatchedExecutors
-    connect: Callable[[], ConductorClient]
-    grounds: Grounds
-    channels: Channels
-    watchers: Sequence[Watcher]
-    clock: Clock
-
-
 class Supervisor:
     """Runs until it is told to stop and everything under way has ended."""
 
@@ -119,7 +92,12 @@ class Supervisor:
         self._keeper = LeaseKeeper(self._client, clock, self._on_lost, self._on_beat_error)
         self._aftermath = Aftermath(outside.grounds, clock, self._note)
         self._reporter = Reporter(
-            outside.channels, clock, plan.size, self._on_heard, self._on_reported
+            outside.channels,
+            clock,
+            plan.size,
+            self._on_heard,
+            self._on_reported,
+            self._on_confirmed,
         )
         self._executions = Executions(
             self._pool, self._keeper, self._reporter, self._aftermath, self._chorus
@@ -238,7 +216,7 @@ class Supervisor:
         now = self._clock.monotonic()
         if self._poller is not None and not self._poller.join(0) and now < self._last_poll_until:
             return False
-        left = self._aftermath.left or self._executions.reporting
+        left = self._aftermath.left or self._executions.reporting or self._reporter.unconfirmed
         return not left or now > self._deadline + LAST_ERRANDS_SECONDS
 
     def _close(self) -> None:
@@ -316,6 +294,7 @@ class Supervisor:
 
         An engine that takes no results gets no more attempts either: they would only pile up.
         """
+        self._reporter.quiet(not self._executions)
         if self._desk.closed or not self._assembled():
             return
         idle = self._pool.idle[: max(0, self._reporter.most - self._executions.reporting)]
@@ -435,6 +414,10 @@ class Supervisor:
         if problem:
             self._note("report failed", {"execution_id": execution_id, "why": problem})
         self._inbox.put(lambda: self._executions.reported(execution_id, outcome))
+        self._pool.wake()
+
+    def _on_confirmed(self, run: Run) -> None:
+        self._inbox.put(lambda: self._executions.confirmed(run))
         self._pool.wake()
 
     def _on_beat_error(self, execution_id: str, why: str) -> None:

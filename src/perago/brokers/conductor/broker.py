@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -26,6 +27,9 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 _CANNOT_SAY = (BrokerUnavailableError, PermissionRefusedError, NotFoundError)
 
+Later = Callable[[Callable[[], bool]], None]
+"""Takes a question for a better moment: whether the engine took a result."""
+
 
 class _Settled(Enum):
     """What reading a task says about the result that was sent for it."""
@@ -40,12 +44,18 @@ class ConductorBroker:
     """The workflow engine, as the attempts of one executor see it."""
 
     def __init__(
-        self, client: ConductorClient, clock: Clock, worker_id: str, lease_seconds: float = 0.0
+        self,
+        client: ConductorClient,
+        clock: Clock,
+        worker_id: str,
+        lease_seconds: float = 0.0,
+        later: Later | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._worker_id = worker_id
         self._lease_seconds = lease_seconds or ENDLESS_LEASE_SECONDS
+        self._later = later
 
     def current(self, attempt: Attempt) -> AttemptSnapshot:
         return snapshot_of(attempt, self._client.task(attempt.task_id))
@@ -53,35 +63,43 @@ class ConductorBroker:
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         """Offer the result until it is taken, lost, or the lease is over.
 
-        The answer to an update says nothing (R2): only the task itself does. It is sent again
-        only after reading that the task is still this attempt's (P7).
+        The answer to an update says nothing (R2): only the task itself does. When the result was
+        answered and names no publication, nobody waits for that, and it may be read later.
         """
         result = result_of(attempt, outcome, self._worker_id)
         deadline = self._clock.monotonic() + self._lease_seconds
+        answered = self._send(result)
+        if isinstance(answered, str):
+            return self._give_up(attempt, answered)
+        if answered and self._later is not None and outcome.completed and outcome.fence is None:
+            self._later(lambda: self._settled(attempt, outcome, result, deadline))
+            return True
+        return self._settled(attempt, outcome, result, deadline)
+
+    def _settled(
+        self, attempt: Attempt, outcome: Outcome, result: dict[str, Any], deadline: float
+    ) -> bool:
+        """Read until it is known; sent again only while the task is this attempt's (P7)."""
         pace = Pace(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
-        settled = _Settled.OPEN
-        while True:
-            refusal = self._send(result) if settled is _Settled.OPEN else None
-            if refusal is not None:
-                self._give_up(attempt, refusal)
-                return False
-            settled = self._settle(attempt, outcome)
-            if settled in {_Settled.ACCEPTED, _Settled.LOST}:
-                return settled is _Settled.ACCEPTED
+        while (settled := self._settle(attempt, outcome)) in {_Settled.OPEN, _Settled.UNKNOWN}:
             pace = pace.after_nothing()
             if self._clock.monotonic() + pace.wait_seconds >= deadline:
                 return False
             self._clock.sleep(pace.wait_seconds)
+            answered = self._send(result) if settled is _Settled.OPEN else False
+            if isinstance(answered, str):
+                return self._give_up(attempt, answered)
+        return settled is _Settled.ACCEPTED
 
-    def _send(self, result: dict[str, Any]) -> str | None:
-        """Send once; return why the server will never take it, or None."""
+    def _send(self, result: dict[str, Any]) -> bool | str:
+        """Send once; tell whether it was answered, or why the server will never take it."""
         try:
             self._client.update(result)
         except _CANNOT_SAY:
-            return None  # It may have arrived all the same: the task shows it.
+            return False  # It may have arrived all the same: the task shows it.
         except (BrokerError, TypeError, ValueError) as error:
             return describe(error)
-        return None
+        return True
 
     def _settle(self, attempt: Attempt, outcome: Outcome) -> _Settled:
         try:
@@ -98,7 +116,8 @@ class ConductorBroker:
             return _Settled.LOST
         return _Settled.OPEN
 
-    def _give_up(self, attempt: Attempt, refusal: str) -> None:
+    def _give_up(self, attempt: Attempt, refusal: str) -> bool:
         """Say why there is no result, so that the retry need not wait for the lease to end."""
         outcome = Outcome(Status.FAILED, reason=f"report: the result was refused: {refusal}")
         self._send(result_of(attempt, outcome, self._worker_id))
+        return False
