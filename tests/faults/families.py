@@ -94,6 +94,7 @@ FAMILIES = (
         (
             "tests/faults/test_spark_kills.py",
             "tests/spark/test_direct_killed.py",
+            "tests/spark/test_direct_cluster.py",
             "tests/spark/test_direct.py",
         ),
     ),

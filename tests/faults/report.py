@@ -13,6 +13,8 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -23,14 +25,15 @@ from tests.faults.page import Case, Machine, Result, render
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reference/faults.md"
 KEPT = Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perago" / "faults"
+LANES = 2
+"""How many families run side by side: most of their time is spent waiting for a timeout."""
 SURVIVED, FAILED = "survived", "failed"
 DOCUMENTED = "documented"
 """The property by which a test says what a weaker fence cannot keep in its case."""
 
 
 def run(family: Family, kept: Path, only: str = "", cases: str = "") -> None:
-    """Run the cases of a family, or some of them, and keep what came of them."""
-    kept.mkdir(parents=True, exist_ok=True)
+    """Run the cases of a family, or some of them, and keep what came of them and what was said."""
     xml = kept / f"{family.name}-{os.getpid()}.xml"
     paths = [path for path in family.paths if only in path]
     command = [sys.executable, "-m", "pytest", *paths, "-q", f"--junitxml={xml}"]
@@ -40,14 +43,30 @@ def run(family: Family, kept: Path, only: str = "", cases: str = "") -> None:
     xml.unlink(missing_ok=True)
     began = time.monotonic()
     environment = os.environ | {"PERAGO_FAULTS": "all"} | dict(family.settings)
-    subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    log = kept / f"{family.name}.log"
+    _say(f"{family.name}: {family.what} (tail -f {log})")
+    with log.open("wb") as words:
+        subprocess.run(command, cwd=ROOT, env=environment, stdout=words, stderr=words, check=False)
+    if not xml.exists():
+        raise SystemExit(f"the family {family.name} did not come to its end; see {log}")
     seconds = time.monotonic() - began
     result = Result(family.name, family.what, round(seconds, 1), cases_of(xml.read_text()))
     xml.unlink()
+    survived = len(result.cases) - len(lost_of([result]))
+    _say(f"{family.name}: {survived} of {len(result.cases)} survived in {seconds:.0f} s")
     file = kept / f"{family.name}.json"
     if (only or cases) and file.exists():
         result = joined(_read(file), result)
     file.write_text(json.dumps(asdict(result), indent=1))
+
+
+def run_all(families: Sequence[Family], kept: Path, only: str, cases: str) -> None:
+    """Run families side by side; those that took longest the last time begin."""
+    kept.mkdir(parents=True, exist_ok=True)
+    took = {result.family: result.seconds for result in kept_results(kept)}
+    order = sorted(families, key=lambda family: -took.get(family.name, 0.0))
+    with ThreadPoolExecutor(LANES) as lanes:
+        list(lanes.map(lambda family: run(family, kept, only, cases), order))
 
 
 def joined(old: Result, new: Result) -> Result:
@@ -120,18 +139,28 @@ def main() -> int:
     if unknown := set(given.families) - set(names):
         parser.error(f"no family {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     chosen = [one for one in FAMILIES if not given.families or one.name in given.families]
-    for family in () if given.render else chosen:
-        sys.stdout.write(f"=== {family.name}: {family.what}\n")
-        sys.stdout.flush()
-        run(family, given.kept, given.only, given.cases)
+    began = time.monotonic()
+    if not given.render:
+        run_all(chosen, given.kept, given.only, given.cases)
+    minutes = (time.monotonic() - began) / 60
     results = kept_results(given.kept)
     PAGE.write_text(render(results, machine(given.note)))
-    lost = [case for result in results for case in result.cases if case.outcome != SURVIVED]
+    lost = lost_of(results)
     total = sum(len(result.cases) for result in results)
-    sys.stdout.write(f"{total - len(lost)} of {total} cases survived; see {PAGE}\n")
+    _say(f"{total - len(lost)} of {total} cases survived; {minutes:.0f} minutes; see {PAGE}")
     for case in lost:
-        sys.stdout.write(f"  {case.test}[{case.id}]\n")
+        _say(f"  {case.test}[{case.id}]")
     return 1 if lost else 0
+
+
+def lost_of(results: Sequence[Result]) -> list[Case]:
+    """List the cases that did not survive."""
+    return [case for result in results for case in result.cases if case.outcome != SURVIVED]
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

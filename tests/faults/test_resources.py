@@ -97,11 +97,11 @@ def test_resources(new_rig: NewRig, case: Case) -> None:
     assert worker.stop() == 0
 
 
-def inside(worker: Worker, *words: str) -> None:
-    """Do something in the namespace of a worker; the last word is its root."""
+def inside(worker: Worker, *words: str, place: Path | None = None) -> None:
+    """Do something in the namespace of a worker; the last word is a place, or else its root."""
     root = str(worker.root).removeprefix(f"/proc/{worker.process.pid}/root")
     enter = ["nsenter", "--preserve-credentials", "-U", "-m", "-t", str(worker.process.pid)]
-    subprocess.run([*enter, *words, root], check=True, timeout=30)
+    subprocess.run([*enter, *words, str(place or root)], check=True, timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +133,28 @@ def test_no_space_for_the_input(small: Rig, name: str) -> None:
     small.ask("POST", begun.workflow_id, "retry")
     again = small.completed(begun.workflow_id, PATIENCE_SECONDS)
     assert small.history(begun.workspace) == [again["tasks"][-1]["outputData"]["workspace"]["ref"]]
+
+
+@pytest.mark.parametrize(
+    "fence", ["head", "hard"], ids="resources/event log/ENOSPC/merge-{}".format
+)
+def test_no_space_for_the_event_log(new_rig: NewRig, fence: str) -> None:
+    """V5: what cannot be written down is not done; with space the retry completes."""
+    rig = new_rig()
+    worker = rig.work_under(mounting("PERAGO_HOME", FULL), 1)
+    begun = rig.begin("e", fence)
+    ended = rig.ended(begun.workflow_id, PATIENCE_SECONDS)
+    assert ended["status"] == "FAILED"
+    for task in ended["tasks"]:
+        assert "event log" in task["reasonForIncompletion"]
+        assert "full" in task["reasonForIncompletion"]
+    assert rig.head(begun.workspace) == begun.a
+    assert list(rig.left(begun, ended)) == []
+    inside(worker, "mount", "-o", "remount,size=64m", place=rig.directory / "home")
+    rig.ask("POST", begun.workflow_id, "retry")
+    again = rig.completed(begun.workflow_id, PATIENCE_SECONDS)
+    assert rig.history(begun.workspace) == [again["tasks"][-1]["outputData"]["workspace"]["ref"]]
+    assert worker.stop() == 0
 
 
 @pytest.mark.parametrize(

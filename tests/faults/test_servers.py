@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from perago.dev import ConductorEndpoint, Instance, start
+from perago.dev import ConductorEndpoint, Instance, LakeFSEndpoint, start
+from perago.dev.record import ServerName
 from perago.errors import PeragoError
 from perago.protocol.values import Staging
 from perago.stores.lakefs.action import KEY, render
@@ -23,7 +24,7 @@ from tests.faults.acts_of import given
 from tests.faults.calls import Call, by_attempt
 from tests.faults.conftest import NewRig
 from tests.faults.paths import ALL, FENCES, MODES, OnPath, selected
-from tests.faults.proxy import Exchange, Proxy, Rule
+from tests.faults.proxy import Exchange, Proxy, Rule, Seen
 from tests.faults.rig import Begun, Rig, kill_at
 from tests.worker.stage import eventually
 
@@ -75,14 +76,17 @@ class Restart:
     """The server dies with this request, done or not, and comes back."""
 
     instance: Instance
+    server: ServerName
     applied: bool
+    over: threading.Event = field(default_factory=threading.Event)
 
     def meet(self, exchange: Exchange) -> None:
         if self.applied:
             exchange.forward()
-        self.instance.kill("lakefs")
+        self.instance.kill(self.server)
         exchange.reset()
-        self.instance.restart("lakefs")
+        self.instance.restart(self.server)
+        self.over.set()
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +114,7 @@ def mortal(
 @pytest.mark.parametrize("case", RESTARTS_CHOSEN, ids=str)
 def test_lakefs_restarted(mortal: tuple[Rig, Proxy], instance: Instance, case: Restarted) -> None:
     rig, proxy = mortal
-    fault = Restart(instance, case.applied)
+    fault = Restart(instance, "lakefs", case.applied)
     of_victim = by_attempt(case.victim) if case.call is calls.MERGE else None
     rules: list[Rule] = []
 
@@ -327,6 +331,11 @@ AWAY = [
     for fence in FENCES
 ]
 AWAY_SECONDS = 4.0
+AT_REPORT = ("POST", r"/api/tasks$")
+
+
+def _completes(seen: Seen) -> bool:
+    return b'"COMPLETED"' in seen.body
 
 
 @pytest.mark.parametrize(("how", "fence"), AWAY if ALL else AWAY[-1:])
@@ -335,7 +344,7 @@ def test_conductor_away_at_report(new_rig: NewRig, conductor: Proxy, how: str, f
     rig = new_rig(20, CONDUCTOR_SERVER_URL=f"{conductor.url}/api")
     worker = rig.work(1)
     away = Away(AWAY_SECONDS, how == "applied")
-    rule = Rule(away, "POST", r"/api/tasks$", where=lambda seen: b'"COMPLETED"' in seen.body)
+    rule = Rule(away, *AT_REPORT, where=_completes)
     with conductor.during(rule):
         begun = rig.begin("away", fence)
         rig.completed(begun.workflow_id, PATIENCE_SECONDS)
@@ -344,6 +353,49 @@ def test_conductor_away_at_report(new_rig: NewRig, conductor: Proxy, how: str, f
     assert rig.findings(begun) == []
     eventually(lambda: not worker.state["running"], "the end of the attempt")
     assert worker.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """Give a Conductor that nobody else uses."""
+    with start("engine", tmp_path_factory.mktemp("engine"), ["conductor"]) as instance:
+        yield instance
+
+
+REBORN = [
+    pytest.param(how, fence, id=f"servers/Conductor restarted at report/{how}/merge-{fence}")
+    for how in ("not applied", "applied")
+    for fence in FENCES
+]
+REBORN_SECONDS = 120
+"""The lease of these tasks: the server needs a while to come back."""
+
+
+@pytest.mark.parametrize(("how", "fence"), REBORN if ALL else REBORN[-1:])
+def test_conductor_restarted_at_report(
+    tmp_path: Path, engine: Instance, lakefs_server: LakeFSEndpoint, how: str, fence: str
+) -> None:
+    """P7, R2: an engine that dies with a report is asked again when it is back."""
+    with Proxy(engine.conductor.url.removesuffix("/api")) as proxy:
+        more = {"CONDUCTOR_SERVER_URL": f"{proxy.url}/api"}
+        rig = Rig(
+            tmp_path, engine.conductor, lakefs_server, response_seconds=REBORN_SECONDS, more=more
+        )
+        try:
+            worker = rig.work(1)
+            restart = Restart(engine, "conductor", how == "applied")
+            rule = Rule(restart, *AT_REPORT, where=_completes)
+            with proxy.during(rule):
+                begun = rig.begin("reborn", fence)
+                assert restart.over.wait(PATIENCE_SECONDS)
+                rig.completed(begun.workflow_id, PATIENCE_SECONDS)
+            assert rule.met == 1
+            assert rig.statuses(begun) == ["COMPLETED"]
+            assert rig.findings(begun) == []
+            eventually(lambda: not worker.state["running"], "the end of the attempt")
+            assert worker.stop() == 0
+        finally:
+            rig.close()
 
 
 TERMINATED = "servers/workflow terminated in the body/cancelled/merge"

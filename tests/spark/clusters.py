@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pyspark
 
-HOST = "127.0.0.1"
+HOST, OTHER_HOST = "127.0.0.1", "127.0.0.2"
+"""Spark runs the twin of a slow task on another host only; both are this machine."""
 SECONDS = 120.0
 _HOME = Path(pyspark.__file__).parent
 _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -22,20 +23,25 @@ _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 @contextmanager
 def standalone(home: Path) -> Iterator[str]:
-    """Start a master and two workers of one core each; give the address."""
+    """Start a master and two workers of one core each, on two hosts; give the address."""
     port = free_port()
     address = f"spark://{HOST}:{port}"
-    deploy, quiet = "org.apache.spark.deploy", ("--host", HOST, "--webui-port", "0")
+    deploy, quiet = "org.apache.spark.deploy", ("--webui-port", "0")
     with ExitStack() as stack:
         log = stack.enter_context(
-            _server(home / "master", f"{deploy}.master.Master", *quiet, "--port", str(port))
+            _server(
+                home / "master",
+                f"{deploy}.master.Master",
+                *quiet,
+                *("--host", HOST, "--port", str(port)),
+            )
         )
         _wait(lambda: _listens(port), log)
-        for number in (1, 2):
-            part = home / f"worker-{number}"
-            size = ("-c", "1", "-m", "1g", "-d", str(part))
+        for host in (HOST, OTHER_HOST):
+            part = home / f"worker-{host}"
+            size = ("--host", host, "-c", "1", "-m", "1g", "-d", str(part))
             name = f"{deploy}.worker.Worker"
-            stack.enter_context(_server(part, name, *quiet, *size, address))
+            stack.enter_context(_server(part, name, *quiet, *size, address, host=host))
         _wait(lambda: log.read_text().count("Registering worker") == 2, log)
         yield address
 
@@ -62,14 +68,16 @@ def connect(home: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _server(home: Path, name: str, *arguments: str, memory: str = "256m") -> Iterator[Path]:
+def _server(
+    home: Path, name: str, *arguments: str, memory: str = "256m", host: str = HOST
+) -> Iterator[Path]:
     """Run a class of Spark in a directory that holds nothing of ours; give its log."""
     home.mkdir(parents=True)
     log = home / "log.txt"
     environ = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     environ |= {
         "SPARK_HOME": str(_HOME),
-        "SPARK_LOCAL_IP": HOST,
+        "SPARK_LOCAL_IP": host,
         "SPARK_DAEMON_MEMORY": memory,
         "SPARK_DAEMON_JAVA_OPTS": f"{_QUICK} -Dspark.master.rest.enabled=false",
         "PYSPARK_PYTHON": sys.executable,

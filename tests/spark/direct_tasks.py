@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable, Iterator
+
 from pydantic import BaseModel
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
@@ -54,6 +58,35 @@ def write(spark: SparkSession, workspace: SparkWorkspace, params: Step) -> Count
         removed=len(diff.removed),
         source=workspace.path(params.path),
     )
+
+
+UNSTEADY_PARTS, UNSTEADY_EACH = 4, 10
+STRAGGLING_SECONDS = 60.0
+UNSTEADY_ROWS = UNSTEADY_PARTS * UNSTEADY_EACH
+
+
+@task(
+    name="direct_unsteady", owner_email=OWNER, workspace=WorkspaceSpec(prefix="lake"), spark=DIRECT
+)
+def unsteady(spark: SparkSession, workspace: SparkWorkspace, params: Step) -> Counts:
+    """Write a table, one of whose Spark tasks fails in the middle or hardly moves, at first."""
+    fails, each = params.where == "fails", UNSTEADY_EACH
+
+    def numbers(part: int, _: Iterable[int]) -> Iterator[tuple[int, int]]:
+        turn = TaskContext.get().attemptNumber()  # type: ignore[union-attr]
+        for number in range(each):
+            yield part * each + number, turn
+            if (part, turn, number) == (1, 0, 0):
+                if fails:
+                    raise RuntimeError("not this time")
+                time.sleep(STRAGGLING_SECONDS)
+
+    parts = spark.sparkContext.parallelize(range(UNSTEADY_PARTS), UNSTEADY_PARTS)
+    made = parts.mapPartitionsWithIndex(numbers).toDF("id long, turn long")
+    workspace.write(made, TABLE)
+    found = [(row.id, row.turn) for row in workspace.table(TABLE).collect()]
+    turns = max(turn for number, turn in found if number // each == 1)
+    return Counts(before=turns, after=len(found), added=len({number for number, _ in found}))
 
 
 @task(
