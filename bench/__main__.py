@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,19 +64,38 @@ def main() -> int:
         parser.error(f"no comparison {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     names = _chosen(given.names or (QUICK if given.quick else COMPARISONS))
     repeats = given.repeats or (3 if given.quick else 5)
-    reports = [_run(name, repeats, options) for name in names]
-    ratios = {name: ratio for found in reports for name, ratio in found["ratios"].items()}
-    document = {"machine": machine(), "comparisons": reports, "ratios": ratios}
-    given.json.parent.mkdir(parents=True, exist_ok=True)
-    given.json.write_text(json.dumps(document, indent=2) + "\n")
+    kept = _kept(given.json) if given.add else {}
+    document = _document(list(kept.values()))
+    for name in names:
+        kept[name] = _run(name, repeats, options)
+        document = _document([kept[one] for one in COMPARISONS if one in kept])
+        _write(given.json, document)  # After each: whoever stops here loses nothing.
+    ratios = document["ratios"]
     console.print(f"\nwritten to {given.json}")
     if given.page:
         _write_page(document)
     if given.record:
-        RECORDED.write_text(json.dumps(ratios, indent=2) + "\n")
+        _write(RECORDED, ratios)
     if given.quick:
         return _judge(ratios)
     return 0 if all(ratio["holds"] for ratio in ratios.values()) else 1
+
+
+def _document(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    ratios = {name: ratio for found in reports for name, ratio in found["ratios"].items()}
+    return {"machine": machine(), "comparisons": reports, "ratios": ratios}
+
+
+def _kept(file: Path) -> dict[str, Mapping[str, Any]]:
+    """Read what an earlier run measured."""
+    if not file.exists():
+        return {}
+    return {found["name"]: found for found in json.loads(file.read_text())["comparisons"]}
+
+
+def _write(file: Path, found: Mapping[str, Any]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=2) + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,6 +127,9 @@ def _parser() -> argparse.ArgumentParser:
         "--quick",
         action="store_true",
         help=f"only {', '.join(QUICK)}, and compare with what was recorded",
+    )
+    parser.add_argument(
+        "--add", action="store_true", help="keep what the FILE has of other comparisons"
     )
     parser.add_argument("--record", action="store_true", help=f"write {RECORDED.name}")
     parser.add_argument("--page", action="store_true", help="write the page and its pictures")
@@ -141,6 +164,7 @@ def _judge(ratios: Mapping[str, Any]) -> int:
 
 
 def _run(name: str, repeats: int, options: Options) -> dict[str, Any]:
+    began = time.monotonic()
     with (
         COMPARISONS[name](options) as comparison,
         Progress(console=console, transient=True) as progress,
@@ -149,6 +173,7 @@ def _run(name: str, repeats: int, options: Options) -> dict[str, Any]:
         bar = progress.add_task(name, total=total)
         timings = measure(comparison, repeats, lambda: progress.advance(bar))
         found = report(comparison, timings)
+    found |= {"name": name, "took": round(time.monotonic() - began)}
     console.print(f"\n[bold]{name}[/bold]  {comparison.what}")
     longest = max(timing.median for timing in timings.values())
     for contender, timing in timings.items():

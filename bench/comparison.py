@@ -27,13 +27,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How often ``to`` goes into ``of``, and what that should at most or at least be."""
+    """How often ``to`` goes into ``of``, and what that should at most or at least be.
+
+    One that misses its target holds all the same when the one named in ``or_else`` holds.
+    """
 
     name: str
     of: str
     to: str
     at_most: float | None = None
     at_least: float | None = None
+    or_else: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +107,14 @@ def measure(comparison: Comparison, repeats: int, tick: Callable[[], None]) -> d
 
 def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, Any]:
     """Put it in the shape that machines compare."""
-    ratios = {}
+    ratios: dict[str, dict[str, Any]] = {}
     facts = comparison.facts()
     for ratio in comparison.ratios:
         value = timings[ratio.of].median / timings[ratio.to].median
         ratios[ratio.name] = _verdict(value, ratio.at_most, ratio.at_least)
+    held = {name for name, ratio in ratios.items() if ratio["holds"]}
+    for ratio in comparison.ratios:
+        ratios[ratio.name]["holds"] |= ratio.or_else in held
     for fact in facts:
         if fact.at_most is not None:
             ratios[fact.name] = _verdict(fact.value, fact.at_most, None)
@@ -128,7 +135,7 @@ def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, A
     }
 
 
-def _verdict(value: float, at_most: float | None, at_least: float | None) -> dict[str, object]:
+def _verdict(value: float, at_most: float | None, at_least: float | None) -> dict[str, Any]:
     holds = (at_most is None or value <= at_most) and (at_least is None or value >= at_least)
     return {
         "value": round(value, 3),

@@ -18,15 +18,31 @@ $ make bench-quick                 # a few; fails when a ratio is 30 % worse tha
 """
 
 
+SLOWEST = """## The slowest places left
+
+- **A small attempt on lakeFS** is waiting, not computing: ten questions that need each other's
+  answers, 3 to 4 ms each, because lakeFS collects questions for a moment before it answers. What
+  does not depend on an answer is asked beside it ([architecture](../explanation/architecture.md)).
+- **A task without a workspace** costs the engine more than the worker: a client that does nothing
+  but poll and complete is hardly faster (see `conductor`). The rest is a supervisor that outlives
+  the executor and keeps the lease.
+- **Spark** is its JVM: seconds until the first session, then 0.06 s for a small attempt's body. A
+  direct write by executors on other machines costs three times a write to a local disk, in S3A
+  and the gateway; on one machine Perago sends the files itself, at a tenth more than the disk.
+"""
+
+
 def render(document: Mapping[str, Any]) -> str:
     """Write the page of a run."""
     machine = document["machine"]
     where = f"{machine['system']} ({machine['processor']}, {machine['cores']} cores)"
+    minutes = round(sum(found["took"] for found in document["comparisons"]) / 60)
     parts = [
         HEAD,
-        f"Measured with Python {machine['python']} on {where}.\n",
+        f"Measured with Python {machine['python']} on {where}, in {minutes} minutes.\n",
         "## Ratios\n",
         "\n".join(_ratios(document)) + "\n",
+        SLOWEST,
     ]
     for found in document["comparisons"]:
         parts += _comparison(found)

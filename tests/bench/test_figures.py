@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bench import page, picture
+from bench.comparison import Comparison, Ratio, Timing, report
 from bench.regression import fallen
 
 
@@ -19,6 +20,7 @@ COMPARISON = {
     "name": "attempt",
     "what": "a few files",
     "load": [0.5, 0.4, 0.3],
+    "took": 90,
     "contenders": {
         "perago": {"median": 0.02, "spread": 0.1, "seconds": [0.019, 0.02, 0.021]},
         "perago 0.6.1": {"median": 2.0, "spread": 0.2, "seconds": [1.9, 2.0, 2.3]},
@@ -41,6 +43,7 @@ def test_the_page_says_what_holds_and_what_does_not() -> None:
     assert "![attempt](benchmarks/attempt.png)" in text
     assert "| perago 0.6.1 | 2,000.0 ms | ±10% |" in text
     assert "load of the machine 0.5" in text
+    assert "2 cores), in 2 minutes" in text
 
 
 def test_a_picture_is_drawn_and_stays_the_same(tmp_path: Path) -> None:
@@ -49,6 +52,22 @@ def test_a_picture_is_drawn_and_stays_the_same(tmp_path: Path) -> None:
     drawn = (tmp_path / "one.png").read_bytes()
     assert drawn.startswith(b"\x89PNG")
     assert drawn == (tmp_path / "two.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("of_b", "of_c", "holds"),
+    [(1.0, 9.0, True), (9.0, 1.0, True), (9.0, 9.0, False)],
+    ids=["one", "the other", "none"],
+)
+def test_of_two_alternatives_one_is_enough(of_b: float, of_c: float, *, holds: bool) -> None:
+    ratios = [
+        Ratio("a / b", "a", "b", at_least=1, or_else="a / c"),
+        Ratio("a / c", "a", "c", at_least=1, or_else="a / b"),
+    ]
+    timings = {"a": Timing((1.0,)), "b": Timing((of_b,)), "c": Timing((of_c,))}
+    comparison = Comparison("x", "x", dict.fromkeys(timings, lambda: None), ratios)
+    found = report(comparison, timings)["ratios"]
+    assert [found[name]["holds"] for name in ("a / b", "a / c")] == [holds, holds]
 
 
 @pytest.mark.parametrize(
