@@ -61,7 +61,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "503": lambda: Say(503),
     "429": lambda: Say(429),
     "truncated": lambda: Truncate(2),
-    "dripping": lambda: Drip(7, 0.01),
+    "dripping": lambda: Drip(64, 0.01),
 }
 APPLIED = {"lost", "truncated", "dripping"}
 

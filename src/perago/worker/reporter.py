@@ -18,7 +18,7 @@ from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Staging
 from perago.reporting import lost_completion, report
 from perago.track import Track
-from perago.worker.confirming import Confirmations
+from perago.worker.confirming import LATEST_SECONDS, Confirmations
 from perago.worker.crew import Crew
 from perago.worker.runs import Run
 
@@ -66,18 +66,14 @@ class Reporter:
         """Have an outcome reported."""
         self._crew.do(lambda: self._report(run, outcome))
 
-    @property
-    def unconfirmed(self) -> int:
-        """Count the results that were sent and not read back."""
-        return self._confirmations.left
-
     def quiet(self, quiet: bool) -> None:  # noqa: FBT001 - what the worker is
         """Say whether the worker has nothing to do."""
         self._confirmations.quiet(quiet)
 
     def close(self, timeout_seconds: float) -> bool:
-        """Finish; False when a report is still under way."""
-        return self._crew.close(timeout_seconds) and self._confirmations.close(timeout_seconds)
+        """Finish; False when a report is still under way. An engine that is gone confirms none."""
+        done = self._crew.close(timeout_seconds)
+        return self._confirmations.close(min(timeout_seconds, LATEST_SECONDS)) and done
 
     def _report(self, run: Run, outcome: Outcome) -> None:
         execution_id = run.claim.execution_id

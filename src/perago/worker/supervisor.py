@@ -216,7 +216,7 @@ class Supervisor:
         now = self._clock.monotonic()
         if self._poller is not None and not self._poller.join(0) and now < self._last_poll_until:
             return False
-        left = self._aftermath.left or self._executions.reporting or self._reporter.unconfirmed
+        left = self._aftermath.left or self._executions.reporting
         return not left or now > self._deadline + LAST_ERRANDS_SECONDS
 
     def _close(self) -> None:
