@@ -144,7 +144,9 @@ def main() -> int:
         run_all(chosen, given.kept, given.only, given.cases)
     minutes = (time.monotonic() - began) / 60
     results = kept_results(given.kept)
-    PAGE.write_text(render(results, machine(given.note)))
+    whole = not (given.families or given.only or given.cases or given.render)
+    together = f"{LANES} families ran side by side; all of it took {minutes:.0f} minutes."
+    PAGE.write_text(render(results, machine(given.note or (together if whole else ""))))
     lost = lost_of(results)
     total = sum(len(result.cases) for result in results)
     _say(f"{total - len(lost)} of {total} cases survived; {minutes:.0f} minutes; see {PAGE}")
