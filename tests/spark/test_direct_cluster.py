@@ -128,9 +128,9 @@ def test_x4_a_direct_write_on_a_cluster_survives_the_death_of_an_executor(
 
 
 def assert_written_once(run: Run) -> None:
-    """The second try of a task is what is there, and every row is there once."""
-    assert (run.result["before"], run.result["after"]) == (1, tasks.UNSTEADY_ROWS)
-    assert run.result["added"] == tasks.UNSTEADY_ROWS
+    """A later try of the task is what is there, and every row is there once."""
+    assert run.result["before"] >= 1
+    assert (run.result["after"], run.result["added"]) == (tasks.UNSTEADY_ROWS,) * 2
 
 
 # All executors of a local cluster are on one host, where Spark makes no twins.
