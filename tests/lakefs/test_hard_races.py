@@ -29,7 +29,8 @@ from tests.lakefs_lab import ArrangedLakeFS, new_name
 
 RACERS = 16
 ROUNDS = int(os.environ.get("PERAGO_RACE_ROUNDS", "3"))
-SOFT_ROUNDS = ROUNDS if ROUNDS > 3 else 1
+SOFT_ROUNDS = max(1, ROUNDS // 10)
+"""What a weaker fence lets happen shows in the first round; the others are to be sure."""
 
 pytestmark = pytest.mark.timeout(120 + 20 * ROUNDS)
 
