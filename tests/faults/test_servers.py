@@ -26,7 +26,7 @@ from tests.faults.conftest import NewRig
 from tests.faults.paths import ALL, FENCES, MODES, OnPath, selected
 from tests.faults.proxy import Exchange, Proxy, Rule, Seen
 from tests.faults.rig import Begun, Rig, kill_at
-from tests.worker.stage import eventually
+from tests.worker.stage import Worker, eventually
 
 PATIENCE_SECONDS = 110.0
 pytestmark = pytest.mark.timeout(240)
@@ -338,6 +338,14 @@ def _completes(seen: Seen) -> bool:
     return b'"COMPLETED"' in seen.body
 
 
+def assert_reported_once(rig: Rig, begun: Begun, worker: Worker) -> None:
+    """One attempt completed, and its worker is done with it."""
+    assert rig.statuses(begun) == ["COMPLETED"]
+    assert rig.findings(begun) == []
+    eventually(lambda: not worker.state["running"], "the end of the attempt")
+    assert worker.stop() == 0
+
+
 @pytest.mark.parametrize(("how", "fence"), AWAY if ALL else AWAY[-1:])
 def test_conductor_away_at_report(new_rig: NewRig, conductor: Proxy, how: str, fence: str) -> None:
     """P7, R2: the report waits for the engine as long as the lease lives; nothing is done twice."""
@@ -349,10 +357,7 @@ def test_conductor_away_at_report(new_rig: NewRig, conductor: Proxy, how: str, f
         begun = rig.begin("away", fence)
         rig.completed(begun.workflow_id, PATIENCE_SECONDS)
     assert rule.met == 1
-    assert rig.statuses(begun) == ["COMPLETED"]
-    assert rig.findings(begun) == []
-    eventually(lambda: not worker.state["running"], "the end of the attempt")
-    assert worker.stop() == 0
+    assert_reported_once(rig, begun, worker)
 
 
 @pytest.fixture(scope="module")
@@ -390,10 +395,7 @@ def test_conductor_restarted_at_report(
                 assert restart.over.wait(PATIENCE_SECONDS)
                 rig.completed(begun.workflow_id, PATIENCE_SECONDS)
             assert rule.met == 1
-            assert rig.statuses(begun) == ["COMPLETED"]
-            assert rig.findings(begun) == []
-            eventually(lambda: not worker.state["running"], "the end of the attempt")
-            assert worker.stop() == 0
+            assert_reported_once(rig, begun, worker)
         finally:
             rig.close()
 
