@@ -30,7 +30,6 @@ class Confirmations:
         self._clock = clock
         self._changed = threading.Condition()
         self._waiting: deque[tuple[float, Errand]] = deque()
-        self._asking = False
         self._quiet_since: float | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="perago-confirm", daemon=True)
@@ -38,8 +37,8 @@ class Confirmations:
 
     @property
     def left(self) -> int:
-        """Count the questions that have no answer yet."""
-        return len(self._waiting) + self._asking
+        """Count the questions that wait for their moment."""
+        return len(self._waiting)
 
     def add(self, errand: Errand) -> None:
         """Have a question asked when there is a moment."""
@@ -69,16 +68,12 @@ class Confirmations:
     def _run(self) -> None:
         while errand := self._next():
             errand()
-            self._asking = False
 
     def _next(self) -> Errand | None:
         with self._changed:
             while (seconds := self._patience()) > 0:
                 self._changed.wait(seconds)
-            if not self._waiting:
-                return None
-            self._asking = True
-            return self._waiting.popleft()[1]
+            return self._waiting.popleft()[1] if self._waiting else None
 
     def _patience(self) -> float:
         """Say how long the oldest question may still wait."""
