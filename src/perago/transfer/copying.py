@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import os
 import sys
 
 from perago.ports import Advance
 from perago.protocol.values import Entry
+from perago.transfer.hashing import BIG_BYTES, Hashing
 
 CHUNK = 1 << 20
 _FICLONE = 0x40049409
@@ -45,22 +47,31 @@ def kernel_copy(source: int, target: int) -> bool:
 
 def stream(source: int, target: int | None, advance: Advance, algorithm: str) -> Entry:
     """Read to the end, write what was read to ``target`` if there is one; returns what it was."""
-    hashed = hashlib.new(algorithm, usedforsecurity=False)
-    buffer = memoryview(bytearray(min(CHUNK, max(os.fstat(source).st_size, 1))))
+    expected = os.fstat(source).st_size
+    hashed = Hashing(algorithm, expected)
+    # Of a big one the last part may still be hashed while the next is read.
+    count = 2 if expected >= BIG_BYTES else 1
+    buffers = [memoryview(bytearray(min(CHUNK, max(expected, 1)))) for _ in range(count)]
     size = 0
-    while got := os.readv(source, [buffer]):
+    for buffer in itertools.cycle(buffers):
+        got = os.readv(source, [buffer])
+        if not got:
+            break
         part = buffer[:got]
         hashed.update(part)
         if target is not None:
             write_all(target, part)
         size += got
         advance(got)
-    return Entry(size, f"{algorithm}:{hashed.hexdigest()}")
+    return Entry(size, hashed.checksum)
 
 
 def copy(source: int, target: int, size: int, advance: Advance, algorithm: str) -> Entry:
     """Copy by the cheapest means, and say what is in the target now."""
-    if size > CHUNK and (reflink(source, target) or kernel_copy(source, target)):
+    if size > CHUNK and reflink(source, target):
+        return stream(target, None, advance, algorithm)
+    # A big one is written while it is hashed, for which it has to pass through here.
+    if CHUNK < size < BIG_BYTES and kernel_copy(source, target):
         return stream(target, None, advance, algorithm)
     return stream(source, target, advance, algorithm)
 

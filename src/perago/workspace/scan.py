@@ -22,6 +22,7 @@ from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_local, is_marker
 from perago.protocol.values import Entry, Manifest
 from perago.transfer import parallel
+from perago.transfer.hashing import Hashing
 
 CHUNK = 1 << 20
 # A write in the same tick of the file system's clock as our look would not show in the times.
@@ -166,7 +167,6 @@ def _refuse_outside_links(
 
 def _hash(root_fd: int, path: str, algorithm: str) -> Entry:
     """Read one file through directories that are not links, and notice when it changes."""
-    digest = hashlib.new(algorithm, usedforsecurity=False)
     size = 0
     try:
         fd = _open_beneath(root_fd, path)
@@ -174,8 +174,9 @@ def _hash(root_fd: int, path: str, algorithm: str) -> Entry:
             before = os.fstat(fd)
             if not stat.S_ISREG(before.st_mode):
                 raise _changed(path)
+            hashed = Hashing(algorithm, before.st_size)
             while chunk := file.read(CHUNK):
-                digest.update(chunk)
+                hashed.update(chunk)
                 size += len(chunk)
             if _stamp(os.fstat(fd)) != _stamp(before) or size != before.st_size:
                 raise _changed(path)
@@ -184,7 +185,7 @@ def _hash(root_fd: int, path: str, algorithm: str) -> Entry:
             f"file {_shown(path)} cannot be read: {error.strerror or error}",
             remedy="leave the workspace readable, and alone once the task has returned",
         ) from error
-    return Entry(size, f"{algorithm}:{digest.hexdigest()}")
+    return Entry(size, hashed.checksum)
 
 
 def _open_beneath(root_fd: int, path: str) -> int:

@@ -17,6 +17,7 @@ from perago.stores.lakefs.tags import is_tag_of_parts, parts_of
 from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of, write_all
 from perago.transfer.creating import create
+from perago.transfer.hashing import Hashing
 
 CHUNK = 1 << 20
 SMALLEST_PART = 5 << 20
@@ -52,9 +53,9 @@ class Incoming:
         self._fetch = fetch
         self._cache = cache
         self._size = 0
-        self._algorithm = fetch.entry.checksum.partition(":")[0]
-        known = self._algorithm in hashlib.algorithms_guaranteed
-        self._hash = hashlib.new(self._algorithm, usedforsecurity=False) if known else None
+        algorithm = fetch.entry.checksum.partition(":")[0]
+        known = algorithm in hashlib.algorithms_guaranteed
+        self._hash = Hashing(algorithm, fetch.entry.size) if known else None
         self._count = 0
 
     def told(self, tag: str) -> None:
@@ -97,7 +98,7 @@ class Incoming:
         if self._hash is None:
             return True  # The store says nothing of the content: its size is all there is.
         entry = self._fetch.entry
-        found = Entry(self._size, f"{self._algorithm}:{self._hash.hexdigest()}")
+        found = Entry(self._size, self._hash.checksum)
         if found != entry:
             digest = self._hash.digest()
             if not is_tag_of_parts(entry.checksum, digest, self._fetch.to, self._count):
@@ -138,7 +139,7 @@ class Outgoing:
         self._put = put
         algorithm = put.entry.checksum.partition(":")[0]
         self._algorithm = algorithm
-        self._hash = hashlib.new(algorithm, usedforsecurity=False)
+        self._hash = Hashing(algorithm, put.entry.size)
         self._parts = hashlib.new(algorithm, usedforsecurity=False)
 
     def __enter__(self) -> Self:
@@ -217,12 +218,12 @@ class Outgoing:
 
     def settled(self) -> None:
         """Refuse what is no longer what was compared."""
-        if f"{self._algorithm}:{self._hash.hexdigest()}" != self._put.entry.checksum:
+        if self._hash.checksum != self._put.entry.checksum:
             raise self._changed()
 
     def agree(self, tag: str) -> None:
         """Refuse what the server got if it says so itself."""
-        self.arrived(tag, self._hash.hexdigest())
+        self.arrived(tag, self._hash.digest().hex())
 
     def arrived(self, tag: str, digest: str) -> None:
         """Refuse bytes whose tag is another hash than theirs."""
