@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from bench import (
     attempt,
+    bulk,
     conductor,
     guards,
     memory,
@@ -34,6 +35,8 @@ COMPARISONS = {
     "download": transfer.download,
     "stage": transfer.stage,
     "big": transfer.big,
+    "counts": bulk.counts,
+    "sizes": bulk.sizes,
     "attempt": attempt.comparison,
     "attempt-lakefs": warm.attempt,
     "chain": warm.chain,
@@ -45,7 +48,10 @@ COMPARISONS = {
     "requests": warm.requests,
     "prefixes": prefixes.comparison,
 }
-GROUPS = {"transfer": ("download", "stage", "big"), "growth": ("requests", "prefixes")}
+GROUPS = {
+    "transfer": ("download", "stage", "big", "counts", "sizes"),
+    "growth": ("requests", "prefixes"),
+}
 QUICK = ("startup", "attempt", "guards", "publish")
 RECORDED = Path(__file__).with_name("recorded.json")
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "benchmarks.md"
@@ -109,14 +115,14 @@ def _parser() -> argparse.ArgumentParser:
         type=lambda text: tuple(int(count) for count in text.split(",")),
         default=Options().counts,
         metavar="N,N",
-        help="how many files 'requests' has",
+        help="how many files 'counts' and 'requests' have",
     )
     parser.add_argument(
         "--gib",
-        type=float,
+        type=lambda text: tuple(float(size) for size in text.split(",")),
         default=Options().gib,
-        metavar="G",
-        help="how big the file of 'memory' is",
+        metavar="G,G",
+        help="how big the files of 'memory' are",
     )
     parser.add_argument(
         "--without-peer",

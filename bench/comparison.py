@@ -8,7 +8,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 Work = Callable[[], float | None]
@@ -20,7 +20,7 @@ class Options:
     """What a person may change on the command line."""
 
     counts: tuple[int, ...] = (1_000, 10_000, 100_000)
-    gib: float = 1.0
+    gib: tuple[float, ...] = (0.25, 1.0, 4.0)
     peer: bool = True
     """Whether those that are installed from PyPI, and take minutes, run as well."""
 
@@ -50,6 +50,14 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Curve:
+    """Contenders that are points of lines: along what, and which line each is on, and where."""
+
+    axis: str
+    at: Mapping[str, tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Named contenders, set up and ready; ``reset`` runs untimed before each measurement.
 
@@ -64,6 +72,7 @@ class Comparison:
     reset: Work = field(default=lambda: None)
     slow: Mapping[str, int] = field(default_factory=dict)
     facts: Callable[[], Sequence[Fact]] = field(default=lambda: ())
+    curve: Curve | None = None
 
     def rounds(self, repeats: int) -> Iterator[tuple[int, str]]:
         """Yield who runs when; round 0 only warms up, and each round begins with another one."""
@@ -117,7 +126,7 @@ def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, A
         ratios[ratio.name]["holds"] |= ratio.or_else in held
     for fact in facts:
         if fact.at_most is not None:
-            ratios[fact.name] = _verdict(fact.value, fact.at_most, None)
+            ratios[fact.name] = _verdict(fact.value, fact.at_most, None) | {"counted": True}
     return {
         "name": comparison.name,
         "what": comparison.what,
@@ -132,6 +141,7 @@ def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, A
         },
         "facts": {fact.name: round(fact.value, 3) for fact in facts},
         "ratios": ratios,
+        "curve": comparison.curve and asdict(comparison.curve),
     }
 
 

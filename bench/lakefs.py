@@ -21,6 +21,7 @@ from perago.dev import LakeFSEndpoint, Sources, start
 from perago.lifecycle import Shells, run_attempt
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Put
+from perago.protocol.paths import Selection
 from perago.protocol.values import Attempt, Claim, Staging, WorkspaceInput
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs import LakeFSStore
@@ -32,6 +33,7 @@ from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of
 from perago.transfer.wire import path_of
 from perago.workspace.rooms import AttemptRooms
+from perago.workspace.scan import Baseline, scan
 
 BRANCH = "main"
 # One line of the server's own statistics per kind of request and answer.
@@ -70,14 +72,14 @@ class Server:
     def upload(self, repository: str, files: Mapping[str, bytes]) -> None:
         """Put files on the branch and commit them."""
         with TemporaryDirectory(dir=self.root) as temporary:
-            puts = []
-            for number, (key, content) in enumerate(files.items()):
-                source = Path(temporary, str(number))
-                source.write_bytes(content)
-                puts.append(Put(key, entry_of(content, self.store.checksum), source))
-            branch = Staging(repository, BRANCH)
-            self.store.write(branch, puts, [], lambda _: None)
-            self.store.seal(branch, "given files", {})
+            fill(Path(temporary), files)
+            self.send(repository, Path(temporary))
+
+    def send(self, repository: str, directory: Path) -> None:
+        """Put all files of a directory on the branch and commit them."""
+        branch = Staging(repository, BRANCH)
+        self.store.write(branch, puts_of(self.store, directory), [], lambda _: None)
+        self.store.seal(branch, "given files", {})
 
     def put(self, branch: Staging, key: str) -> None:
         """Write one small object on a branch."""
@@ -224,6 +226,19 @@ def small_files(count: int, size: int = 4096, seed: int = 0) -> dict[str, bytes]
         f"d{number % 20:02}/f{number:06}.bin": _content(seed << 32 | number, size)
         for number in range(count)
     }
+
+
+def fill(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Write files to a directory."""
+    for path, content in files.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_bytes(content)
+
+
+def puts_of(store: LakeFSStore, directory: Path) -> list[Put]:
+    """Read what a directory holds, as the diff of an attempt on nothing does."""
+    found = scan(directory, Selection(), store.checksum, Baseline({}, {}, 0))
+    return [Put(path, entry, directory / path) for path, entry in found.items()]
 
 
 def _content(number: int, size: int) -> bytes:

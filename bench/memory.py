@@ -9,54 +9,64 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.comparison import Comparison, Fact, Options, Work
+from bench.comparison import Comparison, Curve, Fact, Options, Work
 from bench.lakefs import BRANCH, serving
 
-MIB = 1 << 20
 LIMIT_MB = 300
+WAYS = {"up": "written", "down": "read"}
 
 
 @contextmanager
 def comparison(options: Options) -> Iterator[Comparison]:
     """Run each way in a worker of its own and ask the system for its peak."""
-    size = int(options.gib * (1 << 30))
     peaks: dict[str, float] = {}
     with serving() as server:
-        repository = server.repository({"seed": b"seed"})
-        refs = [server.store.head(repository, BRANCH).id]
         asked = {
             "endpoint": server.lakefs.endpoint,
             "key": server.lakefs.access_key_id,
             "secret": server.lakefs.secret,
-            "repository": repository,
-            "size": size,
+            "root": str(server.root),
         }
+        repositories = {gib: server.repository({"seed": b"seed"}) for gib in options.gib}
 
-        def worker(what: str) -> Work:
-            def work() -> None:
-                words = {**asked, "do": what, "ref": refs[-1], "root": str(server.root)}
-                done = subprocess.run(
-                    [sys.executable, "-m", "bench.memory_worker", json.dumps(words)],
-                    check=True,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    cwd=Path(__file__).parent.parent,
-                )
-                told = json.loads(done.stdout)
-                peaks[what] = max(told["peak_mb"], peaks.get(what, 0.0))
-                if told["ref"]:
-                    refs.append(told["ref"])
+        def run(way: str, gib: float) -> float:
+            repository = repositories[gib]
+            ref = server.store.head(repository, BRANCH).id
+            size = int(gib * (1 << 30))
+            words = {**asked, "do": way, "repository": repository, "ref": ref, "size": size}
+            done = subprocess.run(
+                [sys.executable, "-m", "bench.memory_worker", json.dumps(words)],
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=Path(__file__).parent.parent,
+            )
+            told = json.loads(done.stdout)
+            peaks[_title(way, gib)] = told["peak_mb"]
+            return float(told["seconds"])
+
+        def worker(way: str, gib: float) -> Work:
+            def work() -> float:
+                if way == "down" and _title("up", gib) not in peaks:
+                    run("up", gib)  # Whose turn comes later: there must be something to read.
+                return run(way, gib)
 
             return work
 
+        runs = [(way, gib) for gib in options.gib for way in WAYS]
         yield Comparison(
             name="memory",
-            what=f"one file of {options.gib:g} GiB, an attempt that writes it, one that reads it",
-            contenders={"up": worker("up"), "down": worker("down")},
+            what="one file of that size: an attempt that writes it, one that reads it",
+            contenders={_title(*each): worker(*each) for each in runs},
             ratios=[],
-            slow={"up": 1, "down": 1},
+            slow={_title(*each): 1 for each in runs},
+            curve=Curve("GiB", {_title(way, gib): (WAYS[way], gib) for way, gib in runs}),
             facts=lambda: [
                 Fact(f"memory: MB at the peak, {what}", peak, at_most=LIMIT_MB)
                 for what, peak in peaks.items()
             ],
         )
+
+
+def _title(way: str, gib: float) -> str:
+    return f"{WAYS[way]}, {gib:g} GiB"

@@ -28,7 +28,7 @@ class Environment:
 
     def python(self) -> Path:
         """Make it when it is not there."""
-        place = Sources().cache.root.parent / "bench" / self.name
+        place = _place(self.name)
         python = place / "bin" / "python"
         ready = place / ".ready"
         if not ready.exists():
@@ -45,6 +45,7 @@ PERAGO = Environment("perago-0.6.1", ("perago==0.6.1",), "peer_driver.py")
 CLIENTS = Environment(
     "clients-1", ("lakefs-sdk==1.88.0", "lakefs-spec==0.15.1"), "clients_driver.py"
 )
+S5CMD = "2.3.0"
 
 
 class Peer:
@@ -88,6 +89,31 @@ def peer(server: Server, environment: Environment = PERAGO) -> Iterator[Peer]:
             yield Peer(process)
         finally:
             process.kill()
+
+
+def s5cmd(server: Server, *words: str) -> None:
+    """Run a fast client of S3 on the server's gateway; Go compiles it once per user."""
+    program = _place(f"s5cmd-{S5CMD}") / "s5cmd"
+    if not program.exists():
+        print(f"compiling s5cmd {S5CMD} to {program}", file=sys.stderr)
+        module = Path(__file__).with_name("s5cmd")
+        go = {**os.environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+        build = ["build", "-mod=readonly", "-trimpath", "-o", str(program)]
+        command = [str(Sources().tools.go()), *build, "github.com/peak/s5cmd/v2"]
+        subprocess.run(command, check=True, env=go, cwd=module)
+    variables = {
+        "PATH": os.environ.get("PATH", ""),
+        "HOME": str(server.root),
+        "AWS_ACCESS_KEY_ID": server.lakefs.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": server.lakefs.secret,
+        "AWS_REGION": "us-east-1",
+    }
+    command = [str(program), "--endpoint-url", server.lakefs.endpoint, *words]
+    subprocess.run(command, check=True, capture_output=True, env=variables)
+
+
+def _place(name: str) -> Path:
+    return Sources().cache.root.parent / "bench" / name
 
 
 def python_of_peer() -> Path:

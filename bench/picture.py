@@ -6,22 +6,43 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 _OURS, _OTHERS, _LINE = "#2a6f97", "#b9c4cc", "#333333"
+_FOREIGN = (
+    *("0.6.1", "lakectl", "SDK", "s5cmd", "lakefs-spec", "cp", "hand", "pydantic", "nothing"),
+    *("alone", "local disk", "default committer", "read the table"),
+)
+_DASHES = ("-", "--", ":")
 _WIDE = 30.0
 """From here on a bar of the slowest would leave nothing to see of the others."""
+
+Contenders = Mapping[str, Mapping[str, Any]]
 
 
 def draw(found: Mapping[str, Any], target: Path) -> None:
     """Draw what was measured; the same figures give the same bytes."""
-    contenders: Mapping[str, Mapping[str, Any]] = found["contenders"]
-    names = list(contenders)[::-1]
-    medians = [float(contenders[name]["median"]) for name in names]
-    figure = Figure(figsize=(8, 0.9 + 0.42 * len(names)), layout="constrained")
+    curve = found.get("curve")
+    rows = 8 if curve else len(found["contenders"])
+    figure = Figure(figsize=(8, 0.9 + 0.42 * rows), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
+    if curve:
+        _lines(axes, curve, found["contenders"])
+    else:
+        _bars(axes, found["contenders"])
+    axes.set_title(f"{found['name']}: {found['what']}", fontsize=9, loc="left")
+    axes.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.savefig(target, dpi=110, metadata={"Software": None})
+
+
+def _bars(axes: Axes, contenders: Contenders) -> None:
+    names = list(contenders)[::-1]
+    medians = [float(contenders[name]["median"]) for name in names]
     colours = [_OTHERS if _foreign(name) else _OURS for name in names]
     axes.barh(names, medians, color=colours, height=0.6)
     for row, name in enumerate(names):
@@ -39,11 +60,27 @@ def draw(found: Mapping[str, Any], target: Path) -> None:
         axes.set_xscale("log")
     axes.margins(x=0.15)
     axes.set_xlabel("seconds, median; the line goes from best to worst", fontsize=8)
-    axes.set_title(f"{found['name']}: {found['what']}", fontsize=9, loc="left")
-    axes.tick_params(labelsize=8)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    figure.savefig(target, dpi=110, metadata={"Software": None})
+
+
+def _lines(axes: Axes, curve: Mapping[str, Any], contenders: Contenders) -> None:
+    """Draw one line for each way to do it; a straight one grows as its input does."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for name, (line, x) in curve["at"].items():
+        lines.setdefault(line, []).append((x, float(contenders[name]["median"])))
+    for number, (line, points) in enumerate(lines.items()):
+        colour = _OTHERS if _foreign(line) else _OURS
+        style = _DASHES[number % len(_DASHES)]
+        axes.plot(*zip(*sorted(points), strict=True), style, color=colour, marker="o", label=line)
+        for x, seconds in points:
+            axes.annotate(
+                _told(seconds), (x, seconds), xytext=(0, 5), textcoords="offset points", fontsize=7
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.margins(x=0.1, y=0.15)
+    axes.set_xlabel(curve["axis"], fontsize=8)
+    axes.set_ylabel("seconds, median", fontsize=8)
+    axes.legend(fontsize=8, frameon=False)
 
 
 def _told(seconds: float) -> str:
@@ -51,5 +88,4 @@ def _told(seconds: float) -> str:
 
 
 def _foreign(name: str) -> bool:
-    marks = ("0.6.1", "lakectl", "SDK", "cp", "hand", "pydantic", "nothing", "alone", "local disk")
-    return any(mark in name for mark in (*marks, "default committer", "read the table"))
+    return any(mark in name for mark in _FOREIGN)

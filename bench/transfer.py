@@ -13,19 +13,18 @@ from pathlib import Path
 from random import Random
 
 from bench.comparison import Comparison, Options, Ratio, Work
-from bench.lakefs import BRANCH, Host, Server, serving, small_files
-from bench.peer import CLIENTS, PERAGO, Peer, peer
-from perago.ports import Fetch, Put
+from bench.lakefs import BRANCH, Host, Server, fill, puts_of, serving, small_files
+from bench.peer import CLIENTS, PERAGO, Peer, peer, s5cmd
+from perago.ports import Fetch
 from perago.protocol.paths import Selection, plan_download
 from perago.protocol.values import Staging
-from perago.workspace.scan import Baseline, scan
 
 COUNT = 2000
 MIB = 1 << 20
 PARALLEL = ("-r", "-p", "16")
 VERIFIED = "lakectl, then MD5"
 OURS, LAKECTL, PEER, COPY = "perago", "lakectl -p 16", "perago 0.6.1", "cp"
-SDK, SPEC = "lakeFS SDK, 16 threads", "lakefs-spec"
+SDK, SPEC, S5CMD = "lakeFS SDK, 16 threads", "lakefs-spec", "s5cmd on the gateway"
 
 
 class Race:
@@ -61,13 +60,16 @@ class Race:
     def download_kept(self) -> None:
         """Wait for the cache as well, as only the next download of the host does."""
         self.download()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the cache has all it was given."""
         self._host().settle()
 
     def stage(self) -> None:
         """Read what is there, make a branch, send, commit: the diff and the stage phase."""
         store = self._host().store
-        found = scan(self.source, Selection(), store.checksum, Baseline({}, {}, 0))
-        puts = [Put(path, entry, self.source / path) for path, entry in found.items()]
+        puts = puts_of(store, self.source)
         staging = Staging(self.repository, f"staged-{self._host().path.name}")
         store.open_staging(staging, self.head)
         store.write(staging, puts, [], lambda _: None)
@@ -88,6 +90,15 @@ class Race:
         """Have lakectl do it; it commits nothing."""
         address = f"lakefs://{self.repository}/{self.branch}/"
         self.server.run_lakectl("fs", "upload", address, "-s", str(self.source), *PARALLEL)
+
+    def s5cmd_download(self) -> None:
+        """Have s5cmd do it, through the gateway; it verifies nothing and keeps nothing."""
+        self.to.mkdir(parents=True)
+        s5cmd(self.server, "cp", f"s3://{self.repository}/{self.head}/*", f"{self.to}/")
+
+    def s5cmd_upload(self) -> None:
+        """Have s5cmd do it, through the gateway; it commits nothing."""
+        s5cmd(self.server, "cp", f"{self.source}/", f"s3://{self.repository}/{self.branch}/")
 
     def peer(self, process: Peer, what: str, directory: Path) -> Work:
         """Have another one do it."""
@@ -118,11 +129,13 @@ def download(options: Options) -> Iterator[Comparison]:
         if peers:
             perago, clients = peers
             contenders |= {
+                S5CMD: race.s5cmd_download,
                 SDK: race.peer(clients, "sdk-download", race.to),
                 SPEC: race.peer(clients, "spec-download", race.to),
                 PEER: race.peer(perago, "download", race.to),
             }
             ratios += [
+                Ratio("download: s5cmd / perago", S5CMD, OURS),
                 Ratio("download: lakeFS SDK / perago", SDK, OURS, at_least=1),
                 Ratio("download: lakefs-spec / perago", SPEC, OURS, at_least=1),
                 Ratio("download: 0.6.1 / perago", PEER, OURS, at_least=4),
@@ -141,17 +154,19 @@ def download(options: Options) -> Iterator[Comparison]:
 def stage(options: Options) -> Iterator[Comparison]:
     """Two thousand small new files to a staging branch."""
     with _race({"seed": b"seed"}, options) as (race, peers):
-        _fill(race.source, small_files(COUNT, seed=1))
+        fill(race.source, small_files(COUNT, seed=1))
         contenders: dict[str, Work] = {OURS: race.stage, LAKECTL: race.lakectl_upload}
         ratios = [Ratio("stage: perago / lakectl", OURS, LAKECTL, at_most=1.1)]
         if peers:
             perago, clients = peers
             contenders |= {
+                S5CMD: race.s5cmd_upload,
                 SDK: race.peer(clients, "sdk-upload", race.source),
                 SPEC: race.peer(clients, "spec-upload", race.source),
                 PEER: race.peer(perago, "stage", race.source),
             }
             ratios += [
+                Ratio("stage: s5cmd / perago", S5CMD, OURS),
                 Ratio("stage: lakeFS SDK / perago", SDK, OURS, at_least=1),
                 Ratio("stage: lakefs-spec / perago", SPEC, OURS, at_least=1),
                 Ratio("stage: 0.6.1 / perago", PEER, OURS, at_least=15),
@@ -171,7 +186,7 @@ def big(options: Options) -> Iterator[Comparison]:
     """Eight files of 32 MiB, both ways."""
     files = {f"big{number}.bin": _noise(number, 32 * MIB) for number in range(8)}
     with _race(files, Options(options.counts, options.gib, peer=False)) as (race, _):
-        _fill(race.source, files)
+        fill(race.source, files)
         up = Race(race.server, race.server.repository({"seed": b"seed"}), race.source)
 
         def reset() -> None:
@@ -217,12 +232,6 @@ def _race(
             perago, clients = (peer(server, each) for each in (PERAGO, CLIENTS))
             peers = stack.enter_context(perago), stack.enter_context(clients)
         yield Race(server, server.repository(files), server.root / "source"), peers
-
-
-def _fill(directory: Path, files: dict[str, bytes]) -> None:
-    for path, content in files.items():
-        (directory / path).parent.mkdir(parents=True, exist_ok=True)
-        (directory / path).write_bytes(content)
 
 
 def _noise(seed: int, size: int) -> bytes:

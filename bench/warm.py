@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from bench.comparison import Comparison, Fact, Options, Ratio, Work
+from bench.comparison import Comparison, Curve, Fact, Options, Ratio, Work
 from bench.lakefs import BRANCH, Host, Server, serving, small_files
 from bench.peer import Peer, peer
 from perago import WorkspaceSpec, task
@@ -186,8 +186,10 @@ def requests(options: Options) -> Iterator[Comparison]:
             what=f"warm attempts, {CHANGED} files changed, of so many",
             contenders={f"{count} files": contender(count) for count in options.counts},
             ratios=[],
-            slow={},
             facts=facts,
+            curve=Curve(
+                "files", {f"{count} files": ("attempt", float(count)) for count in options.counts}
+            ),
         )
 
 

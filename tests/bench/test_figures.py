@@ -86,5 +86,20 @@ def test_a_ratio_that_is_30_percent_worse_has_fallen(kind: str, now: float, *, w
     assert bool(found) is worse
 
 
+@pytest.mark.parametrize(("now", "fell"), [(40.0, False), (60.0, True)])
+def test_what_was_counted_is_held_to_its_target(now: float, *, fell: bool) -> None:
+    allowed = {"kind": "at most", "target": 50.0, "counted": True}
+    recorded = {"ms": {"value": 6.0, "holds": True, **allowed}}
+    measured = {"ms": {"value": now, "holds": now <= 50, **allowed}}
+    assert bool(list(fallen(recorded, measured))) is fell
+
+
+def test_points_of_a_curve_are_drawn_as_lines(tmp_path: Path) -> None:
+    curve = {"axis": "files", "at": {"perago": ["here", 1.0], "perago 0.6.1": ["there", 9.0]}}
+    picture.draw({**COMPARISON, "curve": curve}, tmp_path / "lines.png")
+    picture.draw(COMPARISON, tmp_path / "bars.png")
+    assert (tmp_path / "lines.png").read_bytes() != (tmp_path / "bars.png").read_bytes()
+
+
 def test_what_was_not_measured_has_not_fallen() -> None:
     assert list(fallen({"r": ratio(10.0)}, {})) == []
