@@ -26,6 +26,9 @@ SLOWEST = """## The slowest places left
 - **A task without a workspace** costs the engine more than the worker: a client that does nothing
   but poll and complete is hardly faster (see `conductor`). The rest is a supervisor that outlives
   the executor and keeps the lease.
+- **One big file** is MD5, which is what lakeFS lists: it is computed beside the way, and takes
+  longer than the network of this machine and its disk. A client that verifies nothing is faster
+  (see `sizes`); with many files at once the cores share the work.
 - **Spark** is its JVM: seconds until the first session, then 0.06 s for a small attempt's body. A
   direct write by executors on other machines costs three times a write to a local disk, in S3A
   and the gateway; on one machine Perago sends the files itself, at a tenth more than the disk.
