@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 
 from bench.comparison import Comparison, Curve, Options, Ratio, Work
-from bench.lakefs import fill, serving, small_files
+from bench.lakefs import fill, serving, small_files, write_noise
 from bench.transfer import Race
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -39,7 +38,7 @@ def sizes(_: Options) -> Iterator[Comparison]:
     """Fetch one file of that size."""
 
     def prepare(size: int) -> Prepare:
-        return lambda directory: _write(directory / "one.bin", size)
+        return lambda directory: write_noise(directory / "one.bin", size)
 
     points = {name: (size, prepare(size)) for name, size in SIZES.items()}
     with _downloads("sizes", "one file of that size", "bytes", points) as comparison:
@@ -112,11 +111,3 @@ def _timed(work: Callable[[], None]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
-
-
-def _write(path: Path, size: int) -> None:
-    """Write noise, so that nothing on the way can make it smaller."""
-    part = Random(0).randbytes(min(size, MIB))
-    with path.open("wb") as file:
-        for number in range(size // len(part)):
-            file.write(number.to_bytes(8) + part[8:])

@@ -235,6 +235,14 @@ def fill(directory: Path, files: Mapping[str, bytes]) -> None:
         (directory / path).write_bytes(content)
 
 
+def write_noise(path: Path, size: int) -> None:
+    """Write a file of a size, another one each time; nothing on the way can make it smaller."""
+    part = os.urandom(min(size, 1 << 20))
+    with path.open("wb") as file:
+        for number in range(size // len(part)):
+            file.write(number.to_bytes(8) + part[8:])
+
+
 def puts_of(store: LakeFSStore, directory: Path) -> list[Put]:
     """Read what a directory holds, as the diff of an attempt on nothing does."""
     found = scan(directory, Selection(), store.checksum, Baseline({}, {}, 0))

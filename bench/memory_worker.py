@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from bench.lakefs import connect
+from bench.lakefs import connect, write_noise
 from perago import WorkspaceSpec, task
-
-MIB = 1 << 20
 
 
 class Size(BaseModel):
@@ -29,17 +26,14 @@ class Nothing(BaseModel):
 @task(name="write", owner_email="bench@example.com", workspace=WorkspaceSpec())
 def write(workspace: Path, params: Size) -> Nothing:
     """Write one big file, another one each time."""
-    part = os.urandom(MIB)
-    with (workspace / "big.bin").open("wb") as file:
-        for number in range(params.size // MIB):
-            file.write(number.to_bytes(8) + part[8:])
+    write_noise(workspace / "big.bin", params.size)
     return Nothing()
 
 
 @task(name="read", owner_email="bench@example.com", workspace=WorkspaceSpec(read_only=True))
 def read(workspace: Path, params: Size) -> Nothing:
     """Look whether it is there."""
-    if (workspace / "big.bin").stat().st_size != params.size // MIB * MIB:
+    if (workspace / "big.bin").stat().st_size != params.size:
         raise SystemExit("the file is not what was written")
     return Nothing()
 

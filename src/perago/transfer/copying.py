@@ -68,10 +68,9 @@ def stream(source: int, target: int | None, advance: Advance, algorithm: str) ->
 
 def copy(source: int, target: int, size: int, advance: Advance, algorithm: str) -> Entry:
     """Copy by the cheapest means, and say what is in the target now."""
-    if size > CHUNK and reflink(source, target):
-        return stream(target, None, advance, algorithm)
     # A big one is written while it is hashed, for which it has to pass through here.
-    if CHUNK < size < BIG_BYTES and kernel_copy(source, target):
+    by_kernel = size < BIG_BYTES
+    if size > CHUNK and (reflink(source, target) or (by_kernel and kernel_copy(source, target))):
         return stream(target, None, advance, algorithm)
     return stream(source, target, advance, algorithm)
 
