@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -53,12 +52,11 @@ def _downloads(
         contenders: dict[str, Work] = {}
         ratios, slow, at = [], {}, {}
         for title, (x, prepare) in points.items():
-            source = server.root / "source"
+            source = server.root / f"source-{x}"
             source.mkdir()
             prepare(source)
             repository = server.repository()
             server.send(repository, source)
-            shutil.rmtree(source)
             race = Race(server, repository, source)
             ways = {COLD: _cold(race), WARM: _warm(race), LAKECTL: _lakectl(race)}
             names = {way: f"{way}, {title}" for way in ways}
@@ -92,7 +90,7 @@ def _warm(race: Race) -> Work:
         if race.host is None:
             race.reset()
             race.download()
-        shutil.rmtree(race.to, ignore_errors=True)
+        race.land()
         race.settle()
         return _timed(race.download)
 
@@ -101,7 +99,7 @@ def _warm(race: Race) -> Work:
 
 def _lakectl(race: Race) -> Work:
     def work() -> float:
-        shutil.rmtree(race.to, ignore_errors=True)
+        race.land()
         return _timed(race.lakectl_download)
 
     return work

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from perago.clock import SystemClock
@@ -34,6 +34,7 @@ from perago.transfer.copying import entry_of
 from perago.transfer.wire import path_of
 from perago.workspace.rooms import AttemptRooms
 from perago.workspace.scan import Baseline, scan
+from perago.workspace.spreading import spread
 
 BRANCH = "main"
 # One line of the server's own statistics per kind of request and answer.
@@ -207,7 +208,11 @@ def connect(endpoint: str, key: str, secret: str, root: Path) -> Iterator[Host]:
 def serving() -> Iterator[Server]:
     """Start a server for one comparison."""
     sources = Sources()
-    with TemporaryDirectory(prefix="perago-bench-") as temporary:
+    # Apart from what was removed after the last comparison, for the same reason as attempts are.
+    home = Path(gettempdir(), "perago-bench")
+    home.mkdir(exist_ok=True)
+    spread(home)
+    with TemporaryDirectory(dir=home) as temporary:
         root = Path(temporary)
         with start("bench", root, ["lakefs"], sources=sources) as instance:
             lakefs = instance.lakefs

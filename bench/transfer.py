@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -18,8 +19,10 @@ from bench.peer import CLIENTS, PERAGO, Peer, peer, s5cmd
 from perago.ports import Fetch
 from perago.protocol.paths import Selection, plan_download
 from perago.protocol.values import Staging
+from perago.workspace.spreading import spread
 
 COUNT = 2000
+MANY = 100
 MIB = 1 << 20
 PARALLEL = ("-r", "-p", "16")
 VERIFIED = "lakectl, then MD5"
@@ -34,18 +37,31 @@ class Race:
         self.server = server
         self.repository = repository
         self.source = source
-        self.to = server.root / "to"
+        self._landing = server.root / "landing"
+        self.to = self._landing / "first"
         self.head = server.store.head(repository, BRANCH).id
         self.branch = ""
         self.host: Host | None = None
 
     def reset(self) -> None:
         """Forget the last round, untimed."""
-        shutil.rmtree(self.to, ignore_errors=True)
+        self.land()
         if self.host is not None:
             self.host.close()
         self.host = self.server.host()
         self.branch = self.server.branch(self.repository)
+
+    def land(self) -> None:
+        """Choose where the next files go: a place of their own, as attempts have.
+
+        Many are left where they are, until the end: ext4 looks at all inodes that were freed in
+        the last minutes before it takes one, and half the time of a round would be the last one's.
+        """
+        if len(list(self.to.rglob("*"))) < MANY:
+            shutil.rmtree(self.to, ignore_errors=True)
+        self._landing.mkdir(exist_ok=True)
+        spread(self._landing)
+        self.to = self._landing / uuid.uuid4().hex
 
     def download(self) -> None:
         """List, fetch and verify, as the download phase of an attempt does.
@@ -100,13 +116,13 @@ class Race:
         """Have s5cmd do it, through the gateway; it commits nothing."""
         s5cmd(self.server, "cp", f"{self.source}/", f"s3://{self.repository}/{self.branch}/")
 
-    def peer(self, process: Peer, what: str, directory: Path) -> Work:
+    def peer(self, process: Peer, what: str) -> Work:
         """Have another one do it."""
 
         def work() -> None:
             process.ask(
                 what,
-                directory=str(directory),
+                directory=str(self.to if what.endswith("download") else self.source),
                 repository=self.repository,
                 branch=self.branch,
                 ref=self.head,
@@ -130,9 +146,9 @@ def download(options: Options) -> Iterator[Comparison]:
             perago, clients = peers
             contenders |= {
                 S5CMD: race.s5cmd_download,
-                SDK: race.peer(clients, "sdk-download", race.to),
-                SPEC: race.peer(clients, "spec-download", race.to),
-                PEER: race.peer(perago, "download", race.to),
+                SDK: race.peer(clients, "sdk-download"),
+                SPEC: race.peer(clients, "spec-download"),
+                PEER: race.peer(perago, "download"),
             }
             ratios += [
                 Ratio("download: s5cmd / perago", S5CMD, OURS),
@@ -161,9 +177,9 @@ def stage(options: Options) -> Iterator[Comparison]:
             perago, clients = peers
             contenders |= {
                 S5CMD: race.s5cmd_upload,
-                SDK: race.peer(clients, "sdk-upload", race.source),
-                SPEC: race.peer(clients, "spec-upload", race.source),
-                PEER: race.peer(perago, "stage", race.source),
+                SDK: race.peer(clients, "sdk-upload"),
+                SPEC: race.peer(clients, "spec-upload"),
+                PEER: race.peer(perago, "stage"),
             }
             ratios += [
                 Ratio("stage: s5cmd / perago", S5CMD, OURS),
