@@ -262,7 +262,7 @@ class Execution:
             self._store.fetch(repository, ref, wanted, meter)
             self._track.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
             checksum = self._store.checksum
-            before = baseline(room.workspace, manifest, checksum)
+            before = baseline(room.workspace, manifest, checksum, self._store.content)
             return Directory(self._claim.execution_id, ref, job.select, room, before, checksum)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:

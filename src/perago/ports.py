@@ -85,6 +85,10 @@ class Store(Protocol):
         """Name the hash (as :mod:`hashlib` does) of the checksums this store gives."""
         ...
 
+    def content(self, entry: Entry) -> Entry:
+        """Say what hash a fetched content has, where the listed checksum is another's tag."""
+        ...
+
     @property
     def direct(self) -> Direct | None:
         """Offer work on objects in place, where this store can (X2)."""

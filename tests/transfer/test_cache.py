@@ -273,15 +273,17 @@ def test_nothing_is_kept_where_nothing_may_be(tmp_path: Path) -> None:
     cache.close()
 
 
+@pytest.mark.parametrize("size", [SMALL, BIG], ids=["packed", "alone"])
 def test_another_name_of_a_content_finds_it_and_is_verified(
-    cache: ContentCache, root: Path, tmp_path: Path
+    cache: ContentCache, root: Path, tmp_path: Path, size: int
 ) -> None:
-    text = os.urandom(BIG)
+    text = os.urandom(size)
     tagged = Entry(len(text), "md5:" + "0" * 32)
     put(cache, text)
     cache.also(tagged, md5(text).checksum)
+    assert cache.content(tagged) == md5(text)
     assert got(cache, tagged, tmp_path / "out") == text
-    (place,) = root.glob("md5/*/*")
+    (place,) = (*root.glob("md5/*/*"), *root.glob("packs/*"))
     place.chmod(0o600)
-    place.write_bytes(os.urandom(BIG))
+    place.write_bytes(os.urandom(size))
     assert got(cache, tagged, tmp_path / "out") is None

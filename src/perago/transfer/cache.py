@@ -14,7 +14,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from perago.ports import Advance
@@ -77,10 +77,16 @@ class ContentCache:
         """Look contents up, to copy those out that are here."""
         self._behind.wait()
         wanted = list(entries)
-        keys = [_key(entry) for entry in wanted if entry.size <= PACKED_BYTES]
-        with self.packs.reading([key for key in keys if key], self._size.horizon()) as packed:
+        keys = _keys(wanted)
+        with ExitStack() as stack:
+            packed = stack.enter_context(self.packs.reading(keys, self._size.horizon()))
             names = [_tag(entry) for entry in wanted if not packed.place(_key(entry) or b"")]
-            yield Known(self, packed, self.packs.index.contents_of(names))
+            contents = self.packs.index.contents_of(names)
+            if contents:  # Known by another name: what it stands for is looked up as well.
+                known = [(entry.size, contents.get(_tag(entry))) for entry in wanted]
+                keys += _keys(Entry(size, content) for size, content in known if content)
+                packed = stack.enter_context(self.packs.reading(keys, self._size.horizon()))
+            yield Known(self, packed, contents)
 
     def put(self, entry: Entry, content: bytes | memoryview) -> None:
         """Remember a small content; quietly does nothing where that is not possible.
@@ -128,6 +134,11 @@ class ContentCache:
     def also(self, entry: Entry, content: str) -> None:
         """Remember that an entry, whose checksum is another's tag, is this content."""
         self.packs.index.also(_tag(entry), content)
+
+    def content(self, entry: Entry) -> Entry:
+        """Say what content an entry is; itself where nothing else is known."""
+        tag = _tag(entry)
+        return Entry(entry.size, self.packs.index.contents_of([tag]).get(tag, entry.checksum))
 
     def settle(self) -> None:
         """Write down what small contents came, and begin to copy the big ones."""
@@ -210,6 +221,12 @@ def _copied(source: int, to: Path, entry: Entry, advance: Advance) -> bool:
     if found != entry:
         to.unlink()
     return found == entry
+
+
+def _keys(entries: Iterable[Entry]) -> list[bytes]:
+    """Name the contents that stand in packs."""
+    keys = [_key(entry) for entry in entries if entry.size <= PACKED_BYTES]
+    return [key for key in keys if key]
 
 
 def _key(entry: Entry) -> bytes | None:

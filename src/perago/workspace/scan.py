@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,8 @@ CHUNK = 1 << 20
 _RACY_NS = 50_000_000
 
 Stamp = tuple[int, int, int, int, int]
+Content = Callable[[Entry], Entry]
+"""What hash a content has whose listed checksum may be another's tag; the store knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Baseline:
     stamps: Mapping[str, Stamp]
     taken_ns: int
     hashes: Mapping[str, Entry] = field(default_factory=dict)
+    content: Content = lambda entry: entry
 
     def untouched(self, path: str, found: Stamp) -> bool:
         """Tell by size, times and inode; a stamp too fresh to trust says no."""
@@ -46,7 +49,12 @@ class Baseline:
         return stamp == found and stamp[2] < self.taken_ns - _RACY_NS
 
 
-def baseline(root: Path, manifest: Manifest, algorithm: str = "sha256") -> Baseline:
+def baseline(
+    root: Path,
+    manifest: Manifest,
+    algorithm: str = "sha256",
+    content: Content = lambda entry: entry,
+) -> Baseline:
     """Remember how the files look right after the download.
 
     A file whose checksum cannot be computed here (a store's own tag) is hashed now: later nobody
@@ -60,7 +68,7 @@ def baseline(root: Path, manifest: Manifest, algorithm: str = "sha256") -> Basel
             for path, entry in manifest.items()
             if _scheme(entry) is None
         }
-    return Baseline(manifest, stamps, taken, hashes)
+    return Baseline(manifest, stamps, taken, hashes, content)
 
 
 def survey(root: Path, selection: Selection) -> Tree:
@@ -94,9 +102,15 @@ def scan(root: Path, selection: Selection, algorithm: str, before: Baseline) -> 
             pending[path] = files[path].st_size
     for path, hashed in zip(pending, _hash_all(root, pending, algorithm, before), strict=True):
         known = before.manifest.get(path)
-        same = known and known.checksum and hashed == before.hashes.get(path)
-        manifest[path] = known if known and same else hashed
+        manifest[path] = known if known and _is_same(before, path, known, hashed) else hashed
     return manifest
+
+
+def _is_same(before: Baseline, path: str, known: Entry, hashed: Entry) -> bool:
+    """Tell whether a content is still the listed one, whatever the store lists it by."""
+    if not known.checksum or known == hashed:
+        return known == hashed
+    return hashed in {before.hashes.get(path), before.content(known)}
 
 
 def _hash_all(

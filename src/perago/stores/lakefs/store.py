@@ -28,6 +28,7 @@ from perago.protocol.recovery import wanted_by
 from perago.protocol.values import (
     ChangeSet,
     Commit,
+    Entry,
     ObjectInfo,
     StagedWorkspace,
     Staging,
@@ -159,6 +160,9 @@ class LakeFSStore:
             parallel.each(missing, bring, advance, threads=TRANSFERS)
         finally:
             self._cache.settle()
+
+    def content(self, entry: Entry) -> Entry:
+        return self._cache.content(entry)
 
     # --- staging ----------------------------------------------------------------------------
 
