@@ -17,7 +17,6 @@ class Call:
     name: str
     method: str
     path: str
-    gateway: bool = False
 
     def rule(
         self,
@@ -26,19 +25,19 @@ class Call:
         times: int | None = 1,
         where: Callable[[Seen], bool] | None = None,
     ) -> Rule:
-        before = f"^/{repository}/" if self.gateway else f"/repositories/{repository}/"
-        return Rule(fault, self.method, before + self.path, times=times, where=where)
+        path = f"/repositories/{repository}/{self.path}"
+        return Rule(fault, self.method, path, times=times, where=where)
 
     def __str__(self) -> str:
         return self.name
 
 
 LIST = Call("list", "GET", ".*objects/ls")
-GET_OBJECT = Call("get object", "GET", "", gateway=True)
+GET_OBJECT = Call("get object", "GET", r"refs/[^/]+/objects\?path=")
 GET_BRANCH = Call("get branch", "GET", "branches/main$")
 GET_COMMIT = Call("get commit", "GET", "commits/[0-9a-f]{64}")
 CREATE = Call("create branch", "POST", "branches$")
-UPLOAD = Call("upload", "PUT", "", gateway=True)
+UPLOAD = Call("upload", "POST", r"branches/[^/]+/objects\?path=")
 DELETE = Call("delete", "POST", ".*objects/delete$")
 COMMIT = Call("commit", "POST", "branches/perago-staging[^/]*/commits$")
 MERGE = Call("merge", "POST", ".*merge/main$")

@@ -56,12 +56,12 @@ class Call:
 
 
 LIST = Call("list", "GET", "/objects/ls")
-GET_OBJECT = Call("get object", "GET", "^/test-")
+GET_OBJECT = Call("get object", "GET", r"/objects\?path=")
 GET_BRANCH = Call("get branch", "GET", "/branches/main$", before=1)
 GET_COMMIT = Call("get commit", "GET", "/commits/[0-9a-f]{64}")
 DIRTY = Call("get changes", "GET", "/branches/main/diff")
 CREATE = Call("create branch", "POST", "/branches$")
-UPLOAD = Call("upload", "PUT", "^/test-")
+UPLOAD = Call("upload", "POST", r"/objects\?path=")
 DELETE = Call("delete", "POST", "/objects/delete$")
 COMMIT = Call("commit", "POST", "/branches/perago-staging[^/]*/commits$")
 MERGE = Call("merge", "POST", "/merge/main$")

@@ -13,7 +13,7 @@ import ssl
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -30,11 +30,16 @@ class UnansweredError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said, whole; names of headers are in lower case."""
+    """What a server said, whole."""
 
     status: int
-    headers: Mapping[str, str]
+    raw: Sequence[tuple[bytes, bytes]]
     body: bytes
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Read the headers, which hardly anybody wants; their names are in lower case."""
+        return _read(self.raw)
 
 
 class Line:
@@ -79,7 +84,7 @@ class Line:
             connection.sendall(request)
             hearing = _heard(connection, deadline)
             keep = hearing.keep
-            return Answer(hearing.parser.get_status_code(), hearing.headers, hearing.body)
+            return Answer(hearing.parser.get_status_code(), hearing.raw, hearing.body)
         except TimeoutError as error:
             raise UnansweredError(f"nothing came within {seconds:g} s") from error
         except httptools.HttpParserError as error:
@@ -126,7 +131,7 @@ class _Hearing:
     """One answer while it comes in."""
 
     parser: httptools.HttpResponseParser = field(init=False)
-    headers: dict[str, str] = field(default_factory=dict)
+    raw: list[tuple[bytes, bytes]] = field(default_factory=list)
     parts: list[bytes] = field(default_factory=list)
     begun: bool = False
     complete: bool = False
@@ -141,7 +146,7 @@ class _Hearing:
         return b"".join(self.parts)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self.raw.append((name, value))
 
     def on_headers_complete(self) -> None:
         self.begun = True
@@ -155,7 +160,7 @@ class _Hearing:
 
     def ended(self) -> None:
         """Hear that the other side closed: an end only for an answer that named no other."""
-        if not self.begun or {"content-length", "transfer-encoding"} & self.headers.keys():
+        if not self.begun or {"content-length", "transfer-encoding"} & _read(self.raw).keys():
             raise ConnectionResetError
         self.complete = True
 
@@ -175,6 +180,10 @@ def _heard(connection: socket.socket, deadline: float) -> _Hearing:
         else:
             hearing.ended()
     return hearing
+
+
+def _read(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
 
 
 def _left(deadline: float) -> float:

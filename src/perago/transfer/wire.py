@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ def parsed(data: bytes) -> Any:
         return None
 
 
+@functools.lru_cache(256)  # Thousands of objects are asked for below the same path.
 def path_of(*parts: str) -> str:
     """Join path segments, each quoted whole."""
     for part in parts:

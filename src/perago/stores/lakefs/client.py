@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 
 import urllib3
 
 from perago.errors import RuntimeConfigError
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
-from perago.transfer.line import CONNECT_SECONDS, Line, UnansweredError
+from perago.transfer.line import CONNECT_SECONDS, Answer, Line, UnansweredError
 from perago.transfer.wire import JSON, parsed
 
 CALL_SECONDS = 30.0
@@ -29,6 +29,7 @@ _PAUSES = (0.1, 0.5, 2.0)
 _TRIES = 3
 _OK = range(200, 300)
 _WORDS = 300
+_BYTES = {"Content-Type": "application/octet-stream"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Ask:
 class LakeFSClient:
     """Connections to one server; shared by threads, never by processes.
 
-    Questions go over a line; bodies that are read or sent piece by piece through a pool.
+    Questions and small objects go over a line; bodies that are read or sent piece by piece
+    through a pool.
     """
 
     def __init__(self, settings: LakeFSSettings, connections: int = 32) -> None:
@@ -121,6 +123,17 @@ class LakeFSClient:
             return ""
         return answer.headers.get(name, "")
 
+    def read(self, what: str, path: str, query: Mapping[str, Any]) -> bytes:
+        """Read a small object, in one piece."""
+        return self._whole(Call.READ, what, "GET", path, query).body
+
+    def write(
+        self, what: str, path: str, query: Mapping[str, Any], content: bytes
+    ) -> Mapping[str, Any]:
+        """Send a small object, in one piece."""
+        answer = self._whole(Call.PRIVATE, what, "POST", path, query, content)
+        return dict(parsed(answer.body) or {})
+
     @contextmanager
     def body(
         self, what: str, path: str, query: Mapping[str, Any]
@@ -152,7 +165,7 @@ class LakeFSClient:
         size: int | None = None,
     ) -> Mapping[str, Any]:
         """Send an object; not repeated, because its parts are read only once."""
-        headers = {**self._pool.headers, "Content-Type": "application/octet-stream"}
+        headers = {**self._pool.headers, **_BYTES}
         if size is not None:
             headers["Content-Length"] = str(size)
         self.requests += 1
@@ -166,11 +179,9 @@ class LakeFSClient:
             )
         except urllib3.exceptions.HTTPError as error:
             raise unanswered(Call.PRIVATE, what, type(error).__name__) from error
-        found = parsed(answer.data) or {}
         if answer.status not in _OK:
-            words = self._told(str(found.get("message", "")))
-            raise translate(Call.PRIVATE, answer.status, words, what)
-        return dict(found)
+            raise translate(Call.PRIVATE, answer.status, self._message(answer.data), what)
+        return dict(parsed(answer.data) or {})
 
     def close(self) -> None:
         """Close the connections."""
@@ -179,6 +190,30 @@ class LakeFSClient:
 
     def _url(self, path: str, query: Mapping[str, Any]) -> str:
         return self._path + _target(path, query)
+
+    def _whole(
+        self,
+        call: Call,
+        what: str,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        content: bytes | None = None,
+    ) -> Answer:
+        """Move an object on the line; whoever asked repeats it, and verifies what came."""
+        self.requests += 1
+        headers = None if content is None else _BYTES
+        try:
+            answer = self._line.ask(method, _target(path, query), CALL_SECONDS, content, headers)
+        except UnansweredError as error:
+            raise unanswered(call, what, str(error)) from error
+        if answer.status not in _OK:
+            raise translate(call, answer.status, self._message(answer.body), what)
+        return answer
+
+    def _message(self, body: bytes) -> str:
+        found = parsed(body)
+        return self._told(str(found.get("message", ""))) if isinstance(found, dict) else ""
 
     def _send(self, ask: Ask, seconds: float) -> tuple[int | None, Any, str]:
         """Return status, answer and the server's words; no status when there was no answer."""
@@ -207,12 +242,9 @@ class LakeFSClient:
 
 
 def _target(path: str, query: Mapping[str, Any]) -> str:
-    asked = "?" + urlencode(_plain(query), quote_via=quote) if query else ""
-    return f"/api/v1{path}{asked}"
+    asked = "&".join(f"{key}={quote(_plain(value), safe='/')}" for key, value in query.items())
+    return f"/api/v1{path}?{asked}" if asked else f"/api/v1{path}"
 
 
-def _plain(query: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: str(value).lower() if isinstance(value, bool) else value
-        for key, value in query.items()
-    }
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Object bytes through the S3 gateway: for many small files several times faster than the API."""
+"""Very big files in parts through the S3 gateway, where no address for the parts is signed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from perago.errors import NotFoundError, StoreUnavailableError
-from perago.ports import Advance, Fetch, Put
+from perago.errors import StoreUnavailableError
+from perago.ports import Advance, Put
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs.files import Outgoing, receive
+from perago.stores.lakefs.files import Outgoing
 from perago.stores.lakefs.tags import CONTENT_MD5
-from perago.transfer.cache import ContentCache
 from perago.transfer.parallel import Allowance
 
-WHOLE_BYTES = 1 << 20
 PART_BYTES = 16 << 20
 PARTS_AT_ONCE = 2
 MEMORY_BYTES = 4 * PART_BYTES
@@ -67,46 +65,22 @@ class Gateway:
             return False
         return True
 
-    def download(self, ref: str, fetch: Fetch, advance: Advance, cache: ContentCache) -> None:
-        """Write one small object to its new file, verified (D3)."""
-        try:
-            content = obstore.get(self._store, f"{ref}/{fetch.key}").bytes()
-            receive(fetch, memoryview(content), cache)
-            advance(fetch.entry.size)
-        except FileNotFoundError as error:
-            raise NotFoundError(
-                f"object {fetch.key!a} is not there at {ref}",
-                remedy="check the key; if it is listed, check the store's blocks",
-            ) from error
-        except BaseError as error:
-            raise _unavailable("read", fetch.key, error) from error
-
-    def upload(self, branch: str, put: Put, advance: Advance) -> bytes | None:
-        """Send one small or very big file, verified (S3); returns what went in one piece."""
-        address = f"{branch}/{put.key}"
-        size = put.entry.size
-        with Outgoing(put) as file:
+    def upload(self, branch: str, put: Put, advance: Advance) -> None:
+        """Send one file in parts, verified (S3)."""
+        with Outgoing(put) as file, self._memory.of(PARTS_AT_ONCE * PART_BYTES):
             try:
-                if size <= WHOLE_BYTES:
-                    content = file.whole()
-                    answer = obstore.put(self._store, address, content, use_multipart=False)
-                    file.agree(_tag(answer))
-                    advance(size)
-                    return content
-                with self._memory.of(PARTS_AT_ONCE * PART_BYTES):
-                    answer = obstore.put(
-                        self._store,
-                        address,
-                        file.uploads(PART_BYTES, advance),
-                        attributes={CONTENT_MD5: put.entry.checksum.partition(":")[2]},
-                        use_multipart=True,
-                        chunk_size=PART_BYTES,
-                        max_concurrency=PARTS_AT_ONCE,
-                    )
-                file.united(_tag(answer))
+                answer = obstore.put(
+                    self._store,
+                    f"{branch}/{put.key}",
+                    file.uploads(PART_BYTES, advance),
+                    attributes={CONTENT_MD5: put.entry.checksum.partition(":")[2]},
+                    use_multipart=True,
+                    chunk_size=PART_BYTES,
+                    max_concurrency=PARTS_AT_ONCE,
+                )
             except BaseError as error:
-                raise _unavailable("write", put.key, error) from error
-        return None
+                raise _unavailable(put.key, error) from error
+            file.united(_tag(answer))
 
 
 def _tag(answer: object) -> str:
@@ -114,10 +88,10 @@ def _tag(answer: object) -> str:
     return str(found or "").strip('"')
 
 
-def _unavailable(what: str, key: str, error: Exception) -> StoreUnavailableError:
+def _unavailable(key: str, error: Exception) -> StoreUnavailableError:
     # The library's text holds the whole request; the first line is enough for a person.
     why = str(error).partition("\n")[0][:200]
     return StoreUnavailableError(
-        f"lakeFS gateway could not {what} object {key!a}: {why}",
+        f"lakeFS gateway could not write object {key!a}: {why}",
         remedy="check the server, then run the task again",
     )

@@ -1,7 +1,8 @@
-"""Which way object bytes travel: signed addresses, the S3 gateway, or the API, as they answer."""
+"""Which way object bytes travel: the API, signed addresses, the S3 gateway, as they answer."""
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -12,61 +13,67 @@ from perago.errors import PeragoError, StoreUnavailableError
 from perago.ports import Advance, Fetch, Put
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.client import CALL_SECONDS, Ask, LakeFSClient
-from perago.stores.lakefs.direct import ApiObjects
-from perago.stores.lakefs.gateway import MULTIPART_BYTES, WHOLE_BYTES, Gateway, is_plain
+from perago.stores.lakefs.direct import WHOLE_BYTES, ApiObjects
+from perago.stores.lakefs.gateway import MULTIPART_BYTES, Gateway, is_plain
 from perago.stores.lakefs.presigned import BlocksUnreachableError, Presigned
 from perago.transfer.cache import ContentCache
 from perago.transfer.parallel import Pace
 from perago.transfer.wire import path_of
 
 T = TypeVar("T")
-Way = ApiObjects | Gateway | Presigned
 _PAUSES = (0.1, 0.5, 2.0)
 
 
 @dataclass(slots=True)
 class Road:
-    """The ways to one repository; those that do not answer are None."""
+    """The ways to one repository; those that do not answer are None.
+
+    As measured: small ones are quickest by the API, big ones straight to the blocks. Where their
+    addresses are not signed they stream through the API, and in parts through the gateway.
+    """
 
     direct: ApiObjects
-    gateway: Gateway | None
     presigned: Presigned | None
+    gateway: Callable[[], Gateway | None]
     pace: Pace
 
     def download(self, ref: str, fetch: Fetch, advance: Advance, cache: ContentCache) -> None:
         """Write one object to its new file, verified (D3), and to the cache."""
-        big = fetch.entry.size > WHOLE_BYTES
-        self._move(
-            self._way(fetch.key, direct=big, presigned=big),
-            lambda way, report: way.download(ref, fetch, report, cache),
-            advance,
-        )
+
+        def by(way: ApiObjects | Presigned) -> Callable[[Advance], None]:
+            return lambda report: way.download(ref, fetch, report, cache)
+
+        signed = self.presigned if fetch.entry.size > WHOLE_BYTES else None
+        self._move(by(signed or self.direct), by(self.direct), advance)
 
     def upload(self, branch: str, put: Put, advance: Advance) -> bytes | None:
         """Send one file, verified (S3); returns what went in one piece."""
+
+        def by(way: ApiObjects | Presigned | Gateway) -> Callable[[Advance], bytes | None]:
+            return lambda report: way.upload(branch, put, report)
+
+        way = self._signed(put) or self._in_parts(put) or self.direct
+        return self._move(by(way), by(self.direct), advance)
+
+    def _signed(self, put: Put) -> Presigned | None:
         size = put.entry.size
-        signed = self.presigned is not None and self.presigned.takes(size) and size > WHOLE_BYTES
-        return self._move(
-            self._way(put.key, direct=WHOLE_BYTES < size < MULTIPART_BYTES, presigned=signed),
-            lambda way, report: way.upload(branch, put, report),
-            advance,
-        )
+        if size <= WHOLE_BYTES or self.presigned is None or not self.presigned.takes(size):
+            return None
+        return self.presigned
 
-    def _way(self, key: str, *, direct: bool, presigned: bool) -> Way:
-        """Choose as measured: small ones fly through the gateway, big ones straight to the blocks.
+    def _in_parts(self, put: Put) -> Gateway | None:
+        if put.entry.size < MULTIPART_BYTES or not is_plain(put.key):
+            return None
+        return self.gateway()
 
-        Without signed addresses big ones stream faster through the API than through the gateway.
-        """
-        if presigned and self.presigned is not None:
-            return self.presigned
-        return self.gateway if self.gateway and is_plain(key) and not direct else self.direct
-
-    def _move(self, way: Way, transfer: Callable[[Way, Advance], T], advance: Advance) -> T:
+    def _move(
+        self, chosen: Callable[[Advance], T], direct: Callable[[Advance], T], advance: Advance
+    ) -> T:
         try:
-            return _repeat(lambda report: transfer(way, report), advance, self.pace)
+            return _repeat(chosen, advance, self.pace)
         except BlocksUnreachableError:
-            self.presigned = None  # The first one was the probe; the other ways are always there.
-            return _repeat(lambda report: transfer(self.direct, report), advance, self.pace)
+            self.presigned = None  # The first one was the probe; the API is always there.
+            return _repeat(direct, advance, self.pace)
 
 
 def _repeat(transfer: Callable[[Advance], T], advance: Advance, pace: Pace) -> T:
@@ -112,13 +119,21 @@ class Roads:
         with self._lock:
             road = self._known.get(repository)
             if road is None:
-                gateway = Gateway(self._settings, repository)
-                works = gateway.works(ref)
                 direct = ApiObjects(self._client, repository)
                 signed = self._presigned(repository)
-                road = Road(direct, gateway if works else None, signed, self._pace)
+                road = Road(direct, signed, self._gateway(repository, ref), self._pace)
                 self._known[repository] = road
             return road
+
+    def _gateway(self, repository: str, ref: str) -> Callable[[], Gateway | None]:
+        """Have it asked, once, by the first file that needs it: few are so big."""
+
+        @functools.cache
+        def found() -> Gateway | None:
+            gateway = Gateway(self._settings, repository)
+            return gateway if gateway.works(ref) else None
+
+        return found
 
     def _presigned(self, repository: str) -> Presigned | None:
         if self._storage is None:
@@ -137,5 +152,4 @@ class Roads:
         road = self._known.get(repository)
         if road is None:
             return "an unknown way"
-        usual = "the S3 gateway" if road.gateway else "the API"
-        return f"{usual}, big ones by signed addresses" if road.presigned else usual
+        return "the API, big ones by signed addresses" if road.presigned else "the API"
