@@ -69,7 +69,8 @@ def main() -> int:
     if unknown:
         parser.error(f"no comparison {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     names = _chosen(given.names or (QUICK if given.quick else COMPARISONS))
-    repeats = given.repeats or (3 if given.quick else 5)
+    repeats = given.repeats or 5
+    given.json = given.json or Path(".cache", "bench-quick.json" if given.quick else "bench.json")
     kept = _kept(given.json) if given.add else {}
     document = _document(list(kept.values()))
     for name in names:
@@ -108,8 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=main.__doc__)
     every = ", ".join((*COMPARISONS, *GROUPS))
     parser.add_argument("names", nargs="*", metavar="NAME", help=every)
-    parser.add_argument("--repeats", type=int, help="how often each runs: 5, quickly 3")
-    parser.add_argument("--json", type=Path, default=Path(".cache/bench.json"), metavar="FILE")
+    parser.add_argument("--repeats", type=int, help="how often each runs: 5")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="else below .cache")
     parser.add_argument(
         "--counts",
         type=lambda text: tuple(int(count) for count in text.split(",")),

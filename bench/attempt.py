@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pydantic import BaseModel
 
 from bench.comparison import Comparison, Options, Ratio
+from bench.places import apart, temporary
 from perago import WorkspaceSpec, task
 from perago.testing import Lab
 
@@ -45,8 +45,7 @@ def change(workspace: Path, params: Turn) -> Nothing:
 @contextmanager
 def comparison(_: Options) -> Iterator[Comparison]:
     """Prepare two thousand files in a store and in a plain directory."""
-    with TemporaryDirectory(prefix="perago-bench-") as temporary:
-        root = Path(temporary)
+    with temporary() as root:
         plain = root / "plain"
         plain.mkdir()
         for number in range(FILES):
@@ -65,16 +64,17 @@ def comparison(_: Options) -> Iterator[Comparison]:
         def by_hand() -> None:
             nonlocal turn
             turn += 1
-            shutil.copytree(plain, root / "work")
-            touch_some(root / "work", turn)
-            shutil.copytree(root / "work", root / "result")
-            shutil.rmtree(root / "work")
+            work = apart(root / "works")
+            shutil.copytree(plain, work)
+            touch_some(work, turn)
+            shutil.copytree(work, apart(root / "results"))
+            shutil.rmtree(work)
 
         yield Comparison(
             name="attempt",
             what=f"{FILES} files of {SIZE} bytes, {CHANGED} changed, embedded store",
             contenders={"perago attempt": attempt, "copy, run, copy back": by_hand},
+            least=15,
             ratios=[Ratio("attempt / by hand", "perago attempt", "copy, run, copy back", 3.0)],
-            reset=lambda: shutil.rmtree(root / "result", ignore_errors=True),
         )
         lab.close()

@@ -61,8 +61,9 @@ class Curve:
 class Comparison:
     """Named contenders, set up and ready; ``reset`` runs untimed before each measurement.
 
-    Those in ``slow`` run only so many times, without a round that warms up. ``facts`` is asked
-    when all is measured.
+    Those in ``slow`` run only so many times, without a round that warms up. What is short and
+    depends on the mood of a disk runs ``least`` so many times. ``facts`` is asked when all is
+    measured.
     """
 
     name: str
@@ -71,13 +72,14 @@ class Comparison:
     ratios: Sequence[Ratio]
     reset: Work = field(default=lambda: None)
     slow: Mapping[str, int] = field(default_factory=dict)
+    least: int = 0
     facts: Callable[[], Sequence[Fact]] = field(default=lambda: ())
     curve: Curve | None = None
 
     def rounds(self, repeats: int) -> Iterator[tuple[int, str]]:
         """Yield who runs when; round 0 only warms up, and each round begins with another one."""
         names = list(self.contenders)
-        for turn in range(repeats + 1):
+        for turn in range(max(repeats, self.least) + 1):
             first = turn % len(names)
             for name in names[first:] + names[:first]:
                 if name not in self.slow or 0 < turn <= self.slow[name]:
@@ -119,11 +121,13 @@ def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, A
     ratios: dict[str, dict[str, Any]] = {}
     facts = comparison.facts()
     for ratio in comparison.ratios:
-        value = timings[ratio.of].median / timings[ratio.to].median
-        ratios[ratio.name] = _verdict(value, ratio.at_most, ratio.at_least)
+        of, to = timings[ratio.of], timings[ratio.to]
+        ratios[ratio.name] = _verdict(of.median / to.median, ratio.at_most, ratio.at_least)
+        ratios[ratio.name]["best"] = round(min(of.seconds) / min(to.seconds), 3)
     held = {name for name, ratio in ratios.items() if ratio["holds"]}
     for ratio in comparison.ratios:
-        ratios[ratio.name]["holds"] |= ratio.or_else in held
+        if ratio.or_else in held and not ratios[ratio.name]["holds"]:
+            ratios[ratio.name] |= {"holds": True, "instead": ratio.or_else}
     for fact in facts:
         if fact.at_most is not None:
             ratios[fact.name] = _verdict(fact.value, fact.at_most, None) | {"counted": True}

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from bench.places import temporary
 from perago.clock import SystemClock
 from perago.definition import definition_of
 from perago.dev import LakeFSEndpoint, Sources, start
@@ -34,7 +35,6 @@ from perago.transfer.copying import entry_of
 from perago.transfer.wire import path_of
 from perago.workspace.rooms import AttemptRooms
 from perago.workspace.scan import Baseline, scan
-from perago.workspace.spreading import spread
 
 BRANCH = "main"
 # One line of the server's own statistics per kind of request and answer.
@@ -208,21 +208,14 @@ def connect(endpoint: str, key: str, secret: str, root: Path) -> Iterator[Host]:
 def serving() -> Iterator[Server]:
     """Start a server for one comparison."""
     sources = Sources()
-    # Apart from what was removed after the last comparison, for the same reason as attempts are.
-    home = Path(gettempdir(), "perago-bench")
-    home.mkdir(exist_ok=True)
-    spread(home)
-    with TemporaryDirectory(dir=home) as temporary:
-        root = Path(temporary)
-        with start("bench", root, ["lakefs"], sources=sources) as instance:
-            lakefs = instance.lakefs
-            settings = LakeFSSettings(lakefs.endpoint, lakefs.access_key_id, lakefs.secret)
-            # Seeding keeps nothing: no content of it may warm a host that is measured.
-            store = LakeFSStore(
-                settings, ContentCache(root / "none", 0), Manifests(root / "seed.sqlite")
-            )
-            yield Server(lakefs, sources.program("lakectl"), root, store)
-            store.close()
+    with temporary() as root, start("bench", root, ["lakefs"], sources=sources) as instance:
+        lakefs = instance.lakefs
+        settings = LakeFSSettings(lakefs.endpoint, lakefs.access_key_id, lakefs.secret)
+        # Seeding keeps nothing: no content of it may warm a host that is measured.
+        nothing = ContentCache(root / "none", 0)
+        store = LakeFSStore(settings, nothing, Manifests(root / "seed.sqlite"))
+        yield Server(lakefs, sources.program("lakectl"), root, store)
+        store.close()
 
 
 def small_files(count: int, size: int = 4096, seed: int = 0) -> dict[str, bytes]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 _OURS, _OTHERS, _LINE = "#2a6f97", "#b9c4cc", "#333333"
 _FOREIGN = (
@@ -16,6 +18,8 @@ _FOREIGN = (
     *("alone", "local disk", "default committer", "read the table"),
 )
 _DASHES = ("-", "--", ":")
+_OVER, _BESIDE, _UNDER = (-6, 3, "right"), (6, 4, "left"), (6, -9, "left")
+_UNITS = ("bytes", "KiB", "MiB", "GiB")
 _WIDE = 30.0
 """From here on a bar of the slowest would leave nothing to see of the others."""
 
@@ -67,24 +71,48 @@ def _lines(axes: Axes, curve: Mapping[str, Any], contenders: Contenders) -> None
     lines: dict[str, list[tuple[float, float]]] = {}
     for name, (line, x) in curve["at"].items():
         lines.setdefault(line, []).append((x, float(contenders[name]["median"])))
+    places = sorted({x for _, x in curve["at"].values()})
     for number, (line, points) in enumerate(lines.items()):
         colour = _OTHERS if _foreign(line) else _OURS
         style = _DASHES[number % len(_DASHES)]
         axes.plot(*zip(*sorted(points), strict=True), style, color=colour, marker="o", label=line)
-        for x, seconds in points:
-            axes.annotate(
-                _told(seconds), (x, seconds), xytext=(0, 5), textcoords="offset points", fontsize=7
-            )
+    for x in places:
+        _figures(axes, x, sorted(y for points in lines.values() for at, y in points if at == x))
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks(places, [_amount(x, curve["axis"]) for x in places])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _tick(seconds)))
     axes.margins(x=0.1, y=0.15)
     axes.set_xlabel(curve["axis"], fontsize=8)
-    axes.set_ylabel("seconds, median", fontsize=8)
+    axes.set_ylabel("median", fontsize=8)
     axes.legend(fontsize=8, frameon=False)
+
+
+def _figures(axes: Axes, x: float, found: Sequence[float]) -> None:
+    """Write the values of points above each other, each at a corner of its own."""
+    for rank, y in enumerate(found):
+        right, up, side = _UNDER if rank == 0 else _BESIDE
+        if rank == len(found) - 1:
+            right, up, side = _OVER
+        axes.annotate(
+            _told(y), (x, y), xytext=(right, up), textcoords="offset points", ha=side, fontsize=7
+        )
 
 
 def _told(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def _tick(seconds: float) -> str:
+    return f"{seconds * 1000:g} ms" if seconds < 1 else f"{seconds:g} s"
+
+
+def _amount(x: float, axis: str) -> str:
+    if axis != "bytes":
+        return f"{x:,g}"
+    power = min(int(math.log2(x)) // 10, len(_UNITS) - 1)
+    return f"{x / 1024**power:g} {_UNITS[power]}"
 
 
 def _foreign(name: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,10 +15,10 @@ from random import Random
 from bench.comparison import Comparison, Options, Ratio, Work
 from bench.lakefs import BRANCH, Host, Server, fill, puts_of, serving, small_files
 from bench.peer import CLIENTS, PERAGO, Peer, peer, s5cmd
+from bench.places import apart
 from perago.ports import Fetch
 from perago.protocol.paths import Selection, plan_download
 from perago.protocol.values import Staging
-from perago.workspace.spreading import spread
 
 COUNT = 2000
 MANY = 100
@@ -52,16 +51,10 @@ class Race:
         self.branch = self.server.branch(self.repository)
 
     def land(self) -> None:
-        """Choose where the next files go: a place of their own, as attempts have.
-
-        Many are left where they are, until the end: ext4 looks at all inodes that were freed in
-        the last minutes before it takes one, and half the time of a round would be the last one's.
-        """
+        """Choose where the next files go; many are left where they are, until the end."""
         if len(list(self.to.rglob("*"))) < MANY:
             shutil.rmtree(self.to, ignore_errors=True)
-        self._landing.mkdir(exist_ok=True)
-        spread(self._landing)
-        self.to = self._landing / uuid.uuid4().hex
+        self.to = apart(self._landing)
 
     def download(self) -> None:
         """List, fetch and verify, as the download phase of an attempt does.

@@ -68,6 +68,8 @@ def test_of_two_alternatives_one_is_enough(of_b: float, of_c: float, *, holds: b
     comparison = Comparison("x", "x", dict.fromkeys(timings, lambda: None), ratios)
     found = report(comparison, timings)["ratios"]
     assert [found[name]["holds"] for name in ("a / b", "a / c")] == [holds, holds]
+    rows = page.render({**DOCUMENT, "ratios": found}).splitlines()
+    assert holds == any("missed; enough is: a / " in row for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,12 @@ def test_of_two_alternatives_one_is_enough(of_b: float, of_c: float, *, holds: b
 def test_a_ratio_that_is_30_percent_worse_has_fallen(kind: str, now: float, *, worse: bool) -> None:
     found = list(fallen({"r": ratio(10.0, kind)}, {"r": ratio(now, kind)}))
     assert bool(found) is worse
+
+
+@pytest.mark.parametrize(("best", "fell"), [(9.0, False), (5.0, True)])
+def test_the_best_times_tell_whether_it_has_fallen(best: float, *, fell: bool) -> None:
+    recorded = {"r": ratio(10.0) | {"best": 10.0}}
+    assert bool(list(fallen(recorded, {"r": ratio(1.0) | {"best": best}}))) is fell
 
 
 @pytest.mark.parametrize(("now", "fell"), [(40.0, False), (60.0, True)])
