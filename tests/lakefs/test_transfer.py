@@ -152,6 +152,26 @@ def test_s2_what_arrived_changed_at_the_store_is_refused_and_not_published(
     assert bench.content(f"ws/{name}") == b"saved"
 
 
+class Page:
+    """Something on the way answers in the server's place, and is content."""
+
+    def meet(self, exchange: Exchange) -> None:
+        exchange.reply(Answer(200, (("Content-Type", "text/html"),), b"<html>Welcome</html>"))
+
+
+@pytest.mark.parametrize("size", [5, 2 * MIB], ids=["whole", "streamed"])
+def test_s2_a_page_that_is_not_of_lakefs_is_not_taken_for_an_upload(
+    bench: Bench, size: int
+) -> None:
+    a = bench.given(GIVEN).id
+    run = bench.run(tasks.blob, Rule(Page(), "POST", OBJECT, times=None), size=size)
+    assert "stage: StoreUnavailableError" in run.reason
+    assert "what came is not JSON" in run.reason
+    assert bench.head.id == a
+    assert bench.retry(run).completed
+    assert len(bench.content("ws/blob.bin")) == size
+
+
 class WriteAt:
     """Something still writes to a file of the attempt when it should be quiet."""
 

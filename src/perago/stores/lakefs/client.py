@@ -131,8 +131,7 @@ class LakeFSClient:
         self, what: str, path: str, query: Mapping[str, Any], content: bytes
     ) -> Mapping[str, Any]:
         """Send a small object, in one piece."""
-        answer = self._whole(Call.PRIVATE, what, "POST", path, query, content)
-        return dict(parsed(answer.body) or {})
+        return _said(what, self._whole(Call.PRIVATE, what, "POST", path, query, content).body)
 
     @contextmanager
     def body(
@@ -181,7 +180,7 @@ class LakeFSClient:
             raise unanswered(Call.PRIVATE, what, type(error).__name__) from error
         if answer.status not in _OK:
             raise translate(Call.PRIVATE, answer.status, self._message(answer.data), what)
-        return dict(parsed(answer.data) or {})
+        return _said(what, answer.data)
 
     def close(self) -> None:
         """Close the connections."""
@@ -239,6 +238,14 @@ class LakeFSClient:
         for secret in self._secrets:
             text = text.replace(secret, "...") if secret else text
         return text[:_WORDS]
+
+
+def _said(what: str, body: bytes) -> Mapping[str, Any]:
+    """Read what lakeFS says of an object; another's friendly page is no word of it."""
+    found = parsed(body)
+    if not isinstance(found, dict):
+        raise unanswered(Call.PRIVATE, what, "what came is not JSON")
+    return found
 
 
 def _target(path: str, query: Mapping[str, Any]) -> str:
