@@ -25,7 +25,7 @@ BUSY = {423, 429}
 def expected(call: Call, status: int) -> type[PeragoError]:  # noqa: PLR0911 - a table
     if status in {401, 403}:
         return PermissionRefusedError
-    if status == 404:
+    if status == 404 or (status == 410 and call is Call.READ):
         return NotFoundError
     match call:
         case Call.PUBLISH:

@@ -38,6 +38,7 @@ _UNKNOWN_KEY = 401
 _REFUSED = 403
 _NOT_FOUND = 404
 _CONFLICT = 409
+_GONE = 410
 _LOST_RACE = frozenset({409, 412, 423, 429})
 
 
@@ -57,8 +58,10 @@ def translate(call: Call, status: int, message: str, what: str) -> PeragoError:
         if status == _UNKNOWN_KEY:
             remedy = "check the worker's lakeFS key and its secret"
         return PermissionRefusedError(text, remedy=remedy)
-    if status == _NOT_FOUND:
-        return NotFoundError(text, remedy="check the repository, branch and ref")
+    gone = status == _GONE and call is Call.READ  # Listed, and the block store has it no more.
+    if status == _NOT_FOUND or gone:
+        where = "the store's blocks" if gone else "the repository, branch and ref"
+        return NotFoundError(text, remedy=f"check {where}")
     if call is Call.PUBLISH:
         return _publish(status, message, text)
     if call is Call.CREATE:
