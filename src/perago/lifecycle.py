@@ -60,6 +60,7 @@ from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome, classify
 from perago.protocol.paths import Selection, plan_download
 from perago.protocol.publication import Keep, Situation, decide
+from perago.protocol.replacement import tasks_to_ask
 from perago.protocol.values import (
     Claim,
     Commit,
@@ -215,7 +216,7 @@ class Execution:
         if not job.book.promising(self._store):
             return None
         with self._track.phase(Phase.FENCE_ONE):  # Before the body: what is there needs no work.
-            taken = job.book.adopt(self._fence.head(job.workspace, self._first_head(job)))
+            taken = job.book.adopt(self._fence.head(job.workspace, self._first_head(job)).commit)
         if taken is None:
             return None
         output = {"workspace": job.workspace.at(taken.head).as_json(), **taken.output}
@@ -311,8 +312,8 @@ class Execution:
 
     def _publish_nothing(self, job: Job) -> Published:
         """Complete without a commit, and leave the branch where the output says (N1 to N4)."""
-        head = self._head_after_fence(job, self._first_head(job))
-        return self._publish(job, head, None, audit.identity(self._claim))
+        situation = self._situation(job, self._first_head(job))
+        return self._publish(job, situation, None, audit.identity(self._claim))
 
     def _publish_change(
         self,
@@ -325,7 +326,7 @@ class Execution:
         if job.fence == "lineage":
             change = self._rebase(job, change)
             if not change.steps:  # K2: already what this step published before.
-                head = self._head_after_fence(job, self._first_head(job))
+                head = self._situation(job, self._first_head(job)).head
                 if head.id == change.base:
                     job.book.decided(Keep(head.id), head)
                     return Published(head.id, job.fence)
@@ -341,10 +342,10 @@ class Execution:
             staged = stage.seal(metadata)
             if isinstance(place, InPlace):
                 place.confirm(staged, change)
-        head = self._head_after_fence(job, first, staged)
-        if job.fence == "lineage" and head.id != change.base:
-            raise moved(change.base, head.id)
-        return self._publish(job, head, staged, metadata)
+        situation = self._situation(job, first, staged)
+        if job.fence == "lineage" and situation.head.id != change.base:
+            raise moved(change.base, situation.head.id)
+        return self._publish(job, situation, staged, metadata)
 
     def _rebase(self, job: Job, change: Change) -> Change:
         """Under ``lineage``, take the step from the head this step made earlier (K2)."""
@@ -365,25 +366,37 @@ class Execution:
     def _first_head(self, job: Job) -> Callable[[], Commit]:
         return self._fence.first(job.workspace, job.fence)
 
-    def _head_after_fence(
+    def _situation(
         self, job: Job, first: Callable[[], Commit], staged: StagedWorkspace | None = None
-    ) -> Commit:
+    ) -> Situation:
+        """Read H around the second fence, with all that the decision may look at (F3, P2a)."""
         job.book.intend(staged)  # Not later: between the last H and the write time is short.
-        with self._track.phase(Phase.FENCE_TWO):
-            return self._fence.head(job.workspace, first)
 
-    def _publish(
-        self, job: Job, head: Commit, staged: StagedWorkspace | None, metadata: dict[str, str]
-    ) -> Published:
-        """Decide, and have it carried out (section 8)."""
-        with self._track.phase(Phase.PUBLISH):
-            situation = Situation(
+        def around(head: Commit) -> Situation:
+            return Situation(
                 input_ref=job.workspace.ref,
                 head=head,
                 staged=staged.commit if staged else None,
                 attempt=self._claim.attempt,
                 range_to_input=self._range_to_input(job, head) if job.fence == "lineage" else (),
             )
+
+        with self._track.phase(Phase.FENCE_TWO):
+            seen = self._fence.head(
+                job.workspace, first, lambda head: tasks_to_ask(around(head).at_stake)
+            )
+            return replace(around(seen.commit), standings=seen.standings)
+
+    def _publish(
+        self,
+        job: Job,
+        situation: Situation,
+        staged: StagedWorkspace | None,
+        metadata: dict[str, str],
+    ) -> Published:
+        """Decide, and have it carried out (section 8)."""
+        with self._track.phase(Phase.PUBLISH):
+            head = situation.head
             decision = decide(job.fence, situation)
             self._track.event(
                 "decision",

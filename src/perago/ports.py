@@ -243,6 +243,13 @@ class Broker(Protocol):
         """Ask whether the attempt still counts; ``BrokerUnavailableError`` when it cannot say."""
         ...
 
+    def standing(self, task_id: str) -> str | None:
+        """Ask for the status of any task; None when the engine does not know it (P2a).
+
+        ``BrokerUnavailableError`` when it cannot say.
+        """
+        ...
+
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         """Send the result; False when the engine no longer wanted it (R2)."""
         ...

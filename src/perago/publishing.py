@@ -33,10 +33,10 @@ class Target:
     margin_seconds: float
     execution_id: str
 
-    def fenced(self, reason: str) -> PublishFenceError:
+    def fenced(self, reason: str, remedy: str = "") -> PublishFenceError:
         """Build the refusal every fence gives (P9)."""
         where = f"branch {self.workspace.branch!r} of {self.workspace.repository!r}"
-        return PublishFenceError(f"{where} is fenced: {reason}", remedy=RESTART)
+        return PublishFenceError(f"{where} is fenced: {reason}", remedy=remedy or RESTART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Publisher:
     ) -> Published:
         """Do what was decided, once."""
         if isinstance(decision, Refuse):
-            raise target.fenced(decision.reason)
+            raise target.fenced(decision.reason, decision.remedy)
         if isinstance(decision, Keep):
             return Published(decision.head, target.fence)
         repository, branch = target.workspace.repository, target.workspace.branch

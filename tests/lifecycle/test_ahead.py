@@ -70,7 +70,7 @@ def test_f3_a_branch_that_moved_since_the_first_reading_is_refused(
     monkeypatch.setattr(AttemptFence, "check", lambda _: None)
     first = fence.first(workspace, "head")
     before = first()
-    assert fence.head(workspace, lambda: before).id == before.id
+    assert fence.head(workspace, lambda: before).commit.id == before.id
     lab.commit({"ws/other.txt": "somebody else's"})
     with pytest.raises(PublishFenceError, match="branch moved"):
         fence.head(workspace, lambda: before)

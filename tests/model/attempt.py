@@ -7,7 +7,7 @@ whole, only without a directory on a disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
 from perago.definition import TaskDefinition, definition_of
-from perago.fencing import AttemptFence
+from perago.fencing import AttemptFence, FencedHead, no_task
 from perago.lifecycle import Execution, Job, Shells
 from perago.ports import Broker, Ledger, Room, Rooms, Store
 from perago.protocol.diff import diff
@@ -81,9 +81,15 @@ class Writer:
 class Naive(AttemptFence):
     """The order that F3 forbids."""
 
-    def head(self, workspace: WorkspaceInput, first: Callable[[], Commit]) -> Commit:
+    def head(
+        self,
+        workspace: WorkspaceInput,
+        first: Callable[[], Commit],
+        others: Callable[[Commit], Iterable[str]] = no_task,
+    ) -> FencedHead:
         self.check()
-        return first()
+        head = first()
+        return FencedHead(head, {task: self.broker.standing(task) for task in others(head)})
 
 
 class Silent:
@@ -170,4 +176,5 @@ def retry(number: int) -> Attempt:
     return replace(FIRST, task_id=f"task-{number}", retry_count=number)
 
 
-STRANGER = replace(FIRST, workflow_instance_id="workflow-2", task_id="task-9")
+STRANGER = replace(FIRST, workflow_instance_id="workflow-2", task_id="task-w")
+LATER_STEP = replace(FIRST, reference_task_name="later_ref", task_id="task-s", seq=2)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from perago.stores.lakefs.hard import is_unfinished
 from tests.model.search import Search
 from tests.model.server import Made, Move, Refused
-from tests.model.wire import Answer, AskEngine, Look, Post, ReadLedger, Report
+from tests.model.wire import Answer, AskEngine, AskStanding, Look, Post, ReadLedger, Report
 from tests.model.world import GONE, Event, State, World
 
 
@@ -55,8 +55,9 @@ def _answered(event: Event) -> str:
             return f"reads the head: {event.answer}"
         case ReadLedger() | Post():
             return _kept(event)
-        case AskEngine():
-            return f"asks the engine: {event.answer}"
+        case AskEngine() | AskStanding() as asked:
+            about = f" who made the head: {asked[0]}," if isinstance(asked, AskStanding) else ":"
+            return f"asks the engine{about} {event.answer}"
         case Report() as report:
             return f"reports: {_reported(report, event.answer)}"
         case Move(kind="reset", ref="main"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from perago.definition import definition_of
-from perago.fencing import AttemptFence
-from perago.protocol.values import Commit, WorkspaceInput
+from perago.fencing import AttemptFence, FencedHead, no_task
+from perago.protocol.values import Commit, Status, WorkspaceInput
 from perago.testing import Lab, Run
 from perago.testing.faults import Scene
 
@@ -41,14 +41,24 @@ class Meanwhile:
 
 
 class NaiveOrder(AttemptFence):
-    """Asks first and reads once: what F3 forbids."""
+    """Asks first and reads once: what F3 forbids.
+
+    What made the head is asked as the history of ``test_naive_order.py`` has it: after the retry
+    has published and before its report is accepted (P2a).
+    """
 
     pause: Callable[[], None]
 
-    def head(self, workspace: WorkspaceInput, first: Callable[[], Commit]) -> Commit:
+    def head(
+        self,
+        workspace: WorkspaceInput,
+        first: Callable[[], Commit],
+        others: Callable[[Commit], Iterable[str]] = no_task,
+    ) -> FencedHead:
         self.check()
         type(self).pause()
-        return first()
+        head = first()
+        return FencedHead(head, dict.fromkeys(others(head), Status.IN_PROGRESS))
 
 
 class RightOrder(AttemptFence):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perago.protocol.kinds import FenceKind
-from tests.model.attempt import STRANGER, Writer, retry
+from tests.model.attempt import LATER_STEP, STRANGER, Writer, retry
 from tests.model.world import Scenario, Start
 
 Changes = tuple[bool, ...]
@@ -56,6 +56,13 @@ def strangers(fence: FenceKind, start: Start = "A") -> Scenario:
 def retries_and_stranger(fence: FenceKind, start: Start = "A") -> Scenario:
     """Two attempts of a step, and an attempt of another workflow on the same branch."""
     return Scenario((attempt(1, fence), attempt(2, fence), stranger(fence)), (0, 1, 2), 2, start)
+
+
+def steps(fence: FenceKind, start: Start = "A", changes: Changes = (True, True, True)) -> Scenario:
+    """Two attempts of a step, then a later step of the same workflow that was given the same A."""
+    later = Writer("s", LATER_STEP, fence, "the later step", changes[2])
+    first = retries(fence, start, changes[:2])
+    return replace(first, writers=(*first.writers, later), tasks=(0, 1, 2), then=2)
 
 
 def with_ledger(scenario: Scenario) -> Scenario:

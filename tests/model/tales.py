@@ -24,7 +24,7 @@ SHORTEST: dict[str, tuple[Scenario, str]] = {
     "head, a late merge": (retries("head"), "V4"),
     "head, a late hard reset": (retries("head", "H0"), "V3"),
     "head, a twin": (twins("head"), "V3"),
-    "head, another workflow": (strangers("head"), "V3"),
+    "head, another workflow": (strangers("head", "H0"), "V3"),
     "lineage, a late merge": (retries("lineage"), "V4"),
     "lineage, a late relocation": (retries("lineage", "H0", (False, True)), "V3"),
     "hard, a late merge after a no-op": (retries("hard", "A", (True, False)), "N4"),

@@ -14,12 +14,14 @@ from dataclasses import replace
 
 import pytest
 
+from perago.protocol import publication
 from perago.protocol.kinds import FenceKind
 from tests.model.attempt import FENCES
 from tests.model.history import at_rest, numbered, tell
 from tests.model.scenarios import (
     retries,
     retries_and_stranger,
+    steps,
     strangers,
     twins,
     twins_and_retry,
@@ -127,7 +129,7 @@ TWINS: dict[tuple[FenceKind, Start, tuple[bool, bool]], set[str]] = {
     ("lineage", "H0", SECOND): {"V3"},
 }
 STRANGERS: Expected = {
-    ("head", "A"): {"V1", "V3", "V4"},
+    ("head", "A"): {"V1", "V4"},
     ("head", "H0"): {"V3"},
     ("lineage", "A"): {"V1", "V4"},
     ("lineage", "H0"): set(),
@@ -161,6 +163,45 @@ def test_section_14_writers_of_one_branch_have_to_be_serial_under_a_soft_fence(
     if start == "A" or FULL:
         three = replace(retries_and_stranger(fence, start), lost=1)
         assert broken(explore(World(three))) == ALL_THREE[fence, start]
+
+
+# --- two steps of one workflow that were given the same A ---------------------------------------
+
+LATER = {"changes": (True, True, True), "changes nothing": (True, True, False)}
+
+
+@pytest.mark.parametrize("changes", LATER.values(), ids=LATER)
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("fence", FENCES)
+def test_p2a_v3_a_later_step_with_the_same_input_never_takes_a_completed_step_back(
+    fence: FenceKind, start: Start, changes: tuple[bool, ...]
+) -> None:
+    """Crashes, time-outs and lost reports included; and it fails closed instead of completing."""
+    found = explore(World(replace(steps(fence, start, changes), lost=0, short=True)))
+    assert_kept(found, *KEPT)
+    assert not any(state.accepted[2] for state in found.came_from)
+    assert any(state.accepted[0] for state in found.came_from)
+    assert any(state.accepted[1] for state in found.came_from)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("fence", FENCES)
+def test_p2a_a_later_step_adds_nothing_to_what_the_attempts_before_it_can_lose(
+    fence: FenceKind, start: Start
+) -> None:
+    alone = explore(World(replace(retries(fence, start), lost=1)))
+    assert broken(explore(World(replace(steps(fence, start), lost=1)))) == broken(alone)
+
+
+@pytest.mark.parametrize("changes", LATER.values(), ids=LATER)
+def test_p2a_is_what_keeps_a_completed_step(
+    changes: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the question to the engine, the later step replaces it with a success."""
+    monkeypatch.setattr(publication, "object_to_replacing", lambda *_: None)
+    found = explore(World(replace(steps("head", "A", changes), lost=0, short=True)))
+    assert "V3" in found.broken
+    assert any(state.accepted[2] for state in found.broken["V3"])
 
 
 @pytest.mark.parametrize("fence", FENCES)

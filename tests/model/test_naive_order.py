@@ -23,8 +23,9 @@ SHORTEST = [
     "attempt 2 reads the head: A",
     "attempt 2 merges C2: the head is X2",
     "attempt 2 reads the head: X2",
-    "attempt 2 reports: COMPLETED with X2, accepted",
     "attempt 1 reads the head: X2",
+    "attempt 1 asks the engine who made the head: task-2, IN_PROGRESS",
+    "attempt 2 reports: COMPLETED with X2, accepted",
     "attempt 1 resets the branch to C1: the head is C1",
 ]
 

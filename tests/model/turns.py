@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from perago.protocol.values import Phase, Status
-from tests.model.wire import AskEngine, Report
+from tests.model.wire import AskEngine, AskStanding, Report
 from tests.model.world import CURRENT, WAITS, State, World
 
 READ, FENCE, READ_AGAIN, PUBLISH, REPORT = range(5)
@@ -31,7 +31,7 @@ def turn_of(world: World, state: State, who: int) -> int | None:
         return PUBLISH
     if standing.phase is not Phase.FENCE_TWO:
         return READ  # The first fence and what `lineage` reads before it stages.
-    if isinstance(standing.question, AskEngine):
+    if isinstance(standing.question, AskEngine | AskStanding):
         return FENCE
     asked = sum(isinstance(answer, Status) for answer in world.heard(state, who))
     return READ_AGAIN if asked > 1 else READ
@@ -93,11 +93,6 @@ class Turns:
     def meets(self, who: int) -> bool:
         """Tell whether one begins when the other has published."""
         return self.of(1 - who)[PUBLISH] < self.of(who)[READ]
-
-    @property
-    def sequence(self) -> bool:
-        """Tell whether either of them does."""
-        return self.meets(0) or self.meets(1)
 
     def overtakes(self, who: int) -> bool:
         """Tell whether a twin meets a publication whose completion is accepted after its fence."""

@@ -47,6 +47,12 @@ class AskEngine(NamedTuple):
     """Ask whether the attempt is current; answered with a status."""
 
 
+class AskStanding(NamedTuple):
+    """Ask how the task stands that published the head (P2a); answered with a status."""
+
+    task_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Tell the engine how it ended; answered with whether it was wanted (R2)."""
@@ -72,7 +78,7 @@ class Post(NamedTuple):
     name: str
 
 
-Question = Look | AskEngine | Move | Report | ReadLedger | Post
+Question = Look | AskEngine | AskStanding | Move | Report | ReadLedger | Post
 Answer = str | bool | Made | Refused | Unknown | tuple[str, ...]
 UNKNOWN = Unknown()
 
@@ -221,6 +227,10 @@ class ModelEngine:
         status: Status = self.wire.ask(AskEngine())
         mine = attempt.workflow_instance_id, attempt.task_id, attempt.retry_count
         return AttemptSnapshot(*mine, status)
+
+    def standing(self, task_id: str) -> str | None:
+        status: Status = self.wire.ask(AskStanding(task_id))
+        return status
 
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         ref = ""

@@ -19,6 +19,7 @@ from tests.model.wire import (
     UNKNOWN,
     Answer,
     AskEngine,
+    AskStanding,
     Look,
     Post,
     Question,
@@ -57,6 +58,8 @@ class Scenario:
     """Whether the final operation is short: nobody acts between a second read and what follows."""
     faults: bool = True
     """Whether answers can be lost, requests held up and writers killed."""
+    then: int | None = None
+    """The task of a later step of the same workflow: it is handed out when the step completes."""
 
     @property
     def fence(self) -> FenceKind:
@@ -119,6 +122,8 @@ class World:
                     answers += (head,)
                 case AskEngine():
                     answers += (CURRENT,)
+                case AskStanding():
+                    answers += (OVER,)  # All others have died, or were given up.
                 case Move():
                     head, answer = self.library.apply(head, question)
                     answers += (answer,)
@@ -135,7 +140,8 @@ class World:
     def first(self) -> State:
         """Return the state in which all begins."""
         scenario = self.scenario
-        tasks = [CURRENT if n == 0 or n >= scenario.chain else WAITS for n in range(self._many)]
+        waiting = {*range(1, scenario.chain), scenario.then}
+        tasks = [WAITS if number in waiting else CURRENT for number in range(self._many)]
         return State(
             head=scenario.start,
             tasks=tuple(tasks),
@@ -210,6 +216,8 @@ class World:
                 answer = state.head
             case AskEngine():
                 answer = state.tasks[self.scenario.tasks[who]]
+            case AskStanding(task_id):
+                answer = self._status(state, task_id)
             case Move():
                 head, answer = self.library.apply(state.head, question)
                 state = state._replace(head=head)
@@ -224,6 +232,13 @@ class World:
                 raise AssertionError(question)
         at = GONE if isinstance(question, Report) else self._after(state, who, answer)
         return Event("answered", who, question, answer), self._move_on(state, who, at)
+
+    def _status(self, state: State, task_id: str) -> Status:
+        """Tell what the engine says of a task; attempt 0 is long over."""
+        for writer, number in zip(self.scenario.writers, self.scenario.tasks, strict=True):
+            if writer.attempt.task_id == task_id:
+                return state.tasks[number]
+        return OVER
 
     def time_out(self, state: State, number: int) -> State:
         """Let the engine give an attempt up; the next one of the step is handed out."""
@@ -282,6 +297,8 @@ class World:
             return self.time_out(state, number), True
         tasks, accepted = list(state.tasks), list(state.accepted)
         tasks[number], accepted[number] = DONE, said.ref
+        if self.scenario.then is not None and number < self.scenario.chain:
+            tasks[self.scenario.then] = CURRENT
         return state._replace(tasks=tuple(tasks), accepted=tuple(accepted)), True
 
     # --- where writers stand ----------------------------------------------------------------

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 
-from perago.protocol.values import Attempt
+from perago.protocol.replacement import Standings
+from perago.protocol.values import Attempt, Status
 
 ME = Attempt(
     workflow_instance_id="workflow-1",
@@ -35,6 +36,7 @@ def says(attempt: Attempt, execution_id: str) -> dict[str, str]:
     """Spell the identity that a commit of this attempt carries."""
     return {
         "perago.logical_task_key": attempt.logical_task_key,
+        "perago.workflow_instance_id": attempt.workflow_instance_id,
         "perago.task_id": attempt.task_id,
         "perago.retry_count": str(attempt.retry_count),
         "perago.execution_id": execution_id,
@@ -50,3 +52,9 @@ METADATA: Mapping[Writer, Mapping[str, str]] = {
     ),
     Writer.SILENT: {},
 }
+ABANDONED: Standings = {
+    ME.task_id: Status.IN_PROGRESS,
+    EARLIER.task_id: Status.TIMED_OUT,
+    "task-9": Status.FAILED,
+}
+"""What the broker says when nothing on the branch was ever accepted as completed."""

@@ -16,7 +16,7 @@ from perago.protocol.lineage import (
 )
 from perago.protocol.publication import Merge, Refuse, Situation, decide
 from perago.protocol.values import Commit, WorkspaceInput
-from tests.protocol.identities import ME, METADATA, MY_KEY, Writer
+from tests.protocol.identities import ABANDONED, ME, METADATA, MY_KEY, Writer
 
 WORKSPACE = WorkspaceInput("lake", "main", "commit", "A")
 MINE = METADATA[Writer.EARLIER]
@@ -99,7 +99,7 @@ def test_k2_both_texts_reach_the_refusal(broken: Broken, text: str, staged: str 
 def test_k2_a_chain_of_own_publications_is_advanced_at_its_head() -> None:
     steps = first_parent_range("A", history(MAX_RANGE))
     assert not isinstance(steps, Broken)
-    situation = Situation("A", steps[0], "C", ME, range_to_input=steps)
+    situation = Situation("A", steps[0], "C", ME, range_to_input=steps, standings=ABANDONED)
     assert decide("lineage", situation) == Merge(head=f"c{MAX_RANGE}", source="C")
 
 

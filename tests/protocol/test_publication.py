@@ -21,11 +21,12 @@ from perago.protocol.publication import (
     is_intent,
     refuse_visible,
 )
-from perago.protocol.values import Commit
-from tests.protocol.identities import EARLIER, ME, METADATA, MY_EXECUTION, Writer, says
+from perago.protocol.values import Commit, Status
+from tests.protocol.identities import ABANDONED, EARLIER, ME, METADATA, MY_EXECUTION, Writer, says
 
 FENCES: tuple[FenceKind, ...] = ("head", "lineage", "hard")
 A = Commit("A", ("root",))
+STANDINGS = {**ABANDONED, "t": Status.TIMED_OUT}
 
 
 def child(writer: Writer, *parents: str) -> Commit:
@@ -34,7 +35,8 @@ def child(writer: Writer, *parents: str) -> Commit:
 
 def decided(fence: FenceKind, head: Commit, staged: str | None) -> Decision:
     steps = () if head.id == "A" else (head,)
-    return decide(fence, Situation("A", head, staged, ME, range_to_input=steps))
+    situation = Situation("A", head, staged, ME, range_to_input=steps, standings=STANDINGS)
+    return decide(fence, situation)
 
 
 def rule(decision: Decision) -> str:
@@ -52,8 +54,10 @@ def test_n1_no_change_on_an_unmoved_head_keeps_it(fence: FenceKind) -> None:
 
 
 @pytest.mark.parametrize("writer", Writer)
-def test_p2_head_replaces_any_direct_child_and_never_reads_who_wrote_it(writer: Writer) -> None:
-    """S5: the decision of fence ``head`` never reads metadata."""
+def test_p2_head_replaces_any_abandoned_child_and_takes_no_permission_from_metadata(
+    writer: Writer,
+) -> None:
+    """S5: who wrote it may only forbid, and the broker calls none of these completed (P2a)."""
     assert decided("head", child(writer), "C") == Replace(head="H", source="C")
 
 

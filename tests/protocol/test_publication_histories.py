@@ -25,8 +25,9 @@ from perago.protocol.publication import (
     Situation,
     decide,
 )
-from perago.protocol.values import Commit
-from tests.protocol.identities import ME, METADATA, MY_KEY, Writer
+from perago.protocol.replacement import Standings
+from perago.protocol.values import Commit, Status
+from tests.protocol.identities import ABANDONED, ME, METADATA, MY_KEY, Writer
 
 Shape = tuple[tuple[str, ...], ...]
 Graph = Mapping[str, Commit]
@@ -82,8 +83,9 @@ def cases(size: int) -> Iterator[Case]:
                         yield Case(graph, who, input_ref, head, changed, intent)
 
 
-def ask(fence: FenceKind, case: Case) -> Decision:
+def ask(fence: FenceKind, case: Case, standings: Standings) -> Decision:
     history = (case.graph[name] for name in case.line(case.head))
+    between = first_parent_range(case.input_ref, history)
     return decide(
         fence,
         Situation(
@@ -91,12 +93,30 @@ def ask(fence: FenceKind, case: Case) -> Decision:
             head=case.graph[case.head],
             staged="C" if case.changed else None,
             attempt=ME,
-            range_to_input=first_parent_range(case.input_ref, history),
+            range_to_input=between if fence == "lineage" else (),
+            standings=standings,
         ),
     )
 
 
-def oracle(fence: FenceKind, case: Case) -> str:
+STANDINGS: dict[str, Standings] = {
+    "abandoned": ABANDONED,
+    "completed": dict.fromkeys(ABANDONED, Status.COMPLETED),
+    "open": dict.fromkeys(ABANDONED, Status.IN_PROGRESS),
+    "not known": dict.fromkeys(ABANDONED),
+    "not asked": {},
+}
+REPLACEABLE = {
+    "abandoned": frozenset(Writer),
+    "completed": frozenset({Writer.SILENT}),
+    "open": OWN_STEP | {Writer.SILENT},
+    "not known": frozenset(Writer),
+    "not asked": frozenset({Writer.SILENT}),
+}
+"""P2a in other words: whose work may leave the branch; all of these are of one workflow."""
+
+
+def oracle(fence: FenceKind, case: Case, standings: str) -> str:
     """Sections 8 and 9 in other words; answers with the name of the expected decision."""
     line = case.line(case.head)
     steps = line.index(case.input_ref) if case.input_ref in line else None
@@ -113,7 +133,7 @@ def oracle(fence: FenceKind, case: Case) -> str:
     else:
         accepted = steps == 1 and (fence == "head" or between == [Writer.EARLIER])
         verdict = "Replace" if case.changed else "Relocate"
-    return verdict if accepted else "Refuse"
+    return verdict if accepted and REPLACEABLE[standings].issuperset(between) else "Refuse"
 
 
 def carry_out(fence: FenceKind, case: Case, decision: Decision) -> tuple[dict[str, Commit], str]:
@@ -168,8 +188,8 @@ def test_every_history_is_decided_as_the_specification_says(fence: FenceKind, si
     """P1-P3, N1-N4, K1, K2, K3, K6 and V1 over every history of ``size`` commits."""
     seen: Counter[str] = Counter()
     for case in cases(size):
-        decision = ask(fence, case)
-        expected = oracle(fence, case)
+        decision = ask(fence, case, ABANDONED)
+        expected = oracle(fence, case, "abandoned")
         assert type(decision).__name__ == expected, case
         check_invariants(fence, case, decision)
         seen[expected] += 1
@@ -177,6 +197,17 @@ def test_every_history_is_decided_as_the_specification_says(fence: FenceKind, si
     reachable = {"Keep", "Merge"} | ({"Relocate", "Refuse"} if size > 1 else set())
     reachable |= {"Replace"} if size > 1 and fence != "lineage" else set()
     assert set(seen) == reachable, "the enumeration meets every row of the table"
+
+
+@pytest.mark.parametrize("standings", [name for name in STANDINGS if name != "abandoned"])
+@pytest.mark.parametrize("fence", ["head", "lineage", "hard"])
+def test_p2a_every_history_is_decided_by_what_the_broker_says(
+    fence: FenceKind, standings: str
+) -> None:
+    for case in (case for size in (1, 2, 3) for case in cases(size)):
+        decision = ask(fence, case, STANDINGS[standings])
+        assert type(decision).__name__ == oracle(fence, case, standings), case
+        check_invariants(fence, case, decision)
 
 
 def test_the_enumeration_holds_every_shape() -> None:

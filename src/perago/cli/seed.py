@@ -11,6 +11,7 @@ from typing import Any
 from perago.cli.workflow_source import WorkflowSource
 from perago.errors import UsageError
 from perago.ports import Store
+from perago.protocol.replacement import KIND
 from perago.stores.embedded import EmbeddedStore
 from perago.wiring import StoreKind
 
@@ -75,7 +76,8 @@ def _arrange(store: EmbeddedStore, name: str, branch: str, files: Path | None) -
     if files is not None:
         if not files.is_dir():
             raise UsageError(f"--from {files} is no directory", remedy="name a directory of files")
-        store.import_directory(name, branch, files, f"files from {files.resolve().name}")
+        message = f"files from {files.resolve().name}"
+        store.import_directory(name, branch, files, message, {KIND: "import"})
 
 
 def _usual_repository(store: EmbeddedStore, source: WorkflowSource) -> str:

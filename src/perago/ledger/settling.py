@@ -25,6 +25,10 @@ class SettlingBroker:
         """Ask the engine."""
         return self.inner.current(attempt)
 
+    def standing(self, task_id: str) -> str | None:
+        """Ask the engine."""
+        return self.inner.standing(task_id)
+
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         """Report, then record; what cannot be recorded stays unknown, which is no lie (G2)."""
         accepted = self.inner.report(attempt, outcome)

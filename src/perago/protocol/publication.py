@@ -1,5 +1,6 @@
-"""The publish fence: one pure function of (A, H, parents(H), C or none) (section 8, rules P and N).
+"""The publish fence, one pure function (section 8, rules P and N).
 
+It looks at A, H, the parents of H, C or none, and what the broker says of the task that made H.
 ``decide`` returns what to do as a value; ``Store.apply`` is the only thing that carries it out.
 
     ====================  =======================  =========================
@@ -9,15 +10,18 @@
     parent of H is A      P2 Replace: A -> C       N2 Relocate back to A
     anything else         P3 Refuse                N3 Refuse
     ====================  =======================  =========================
+
+Only an abandoned publication is replaced or taken back: P2a, in :mod:`perago.protocol.replacement`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from perago.protocol import lineage
 from perago.protocol.kinds import FenceKind
+from perago.protocol.replacement import Standings, object_to_replacing
 from perago.protocol.values import Attempt, Commit
 
 
@@ -58,6 +62,8 @@ class Refuse:
 
     rule: str
     reason: str
+    remedy: str = ""
+    """What to do instead, where it is not what every fence recommends (P9)."""
 
 
 Write = Merge | Replace | Relocate
@@ -68,7 +74,8 @@ Decision = Keep | Write | Refuse
 class Situation:
     """All a fence may look at. ``range_to_input`` is H..A by first parents, without A.
 
-    Only ``lineage`` reads the range; only ``lineage`` and ``hard`` read metadata (S5).
+    Only ``lineage`` reads the range; only ``lineage`` and ``hard`` take permission from metadata
+    (S5). ``standings`` is what the broker said of the tasks whose work would leave the branch.
     """
 
     input_ref: str
@@ -76,6 +83,15 @@ class Situation:
     staged: str | None
     attempt: Attempt
     range_to_input: Sequence[Commit] | lineage.Broken = ()
+    standings: Standings = field(default_factory=dict)
+
+    @property
+    def at_stake(self) -> Sequence[Commit]:
+        """Return the publications that a write would replace, take back or supersede."""
+        if self.head.id == self.input_ref:
+            return ()
+        known = not isinstance(self.range_to_input, lineage.Broken) and self.range_to_input
+        return known or (self.head,)
 
 
 def decide(fence: FenceKind, situation: Situation) -> Decision:
@@ -84,12 +100,12 @@ def decide(fence: FenceKind, situation: Situation) -> Decision:
         return Refuse(
             "K6", f"head {situation.head.id} is an unfinished replacement by another fence kind"
         )
-    if fence == "lineage":
-        return _decide_lineage(situation)
-    decision = _decide_head(situation)
+    decision = _decide_lineage(situation) if fence == "lineage" else _decide_head(situation)
+    if isinstance(decision, Refuse):
+        return decision
     if fence == "hard" and isinstance(decision, Replace | Relocate):
-        return _only_own_step(situation, decision)
-    return decision
+        decision = _only_own_step(situation, decision)
+    return _only_abandoned(situation, decision)
 
 
 def is_intent(commit: Commit) -> bool:
@@ -110,6 +126,14 @@ def _decide_head(situation: Situation) -> Decision:
         f"target head is {head.id} with parent {head.parent}; "
         f"expected {situation.input_ref} or a direct child of it",
     )
+
+
+def _only_abandoned(situation: Situation, decision: Decision) -> Decision:
+    """Let nothing leave the branch, nor be superseded on it, that the broker calls done (P2a)."""
+    found = object_to_replacing(situation.at_stake, situation.attempt, situation.standings)
+    if found is None or isinstance(decision, Refuse):
+        return decision
+    return Refuse("P2a", found.reason, found.remedy)
 
 
 def _only_own_step(situation: Situation, decision: Replace | Relocate) -> Decision:

@@ -27,16 +27,24 @@ class ScriptedBroker:
 
     def current(self, attempt: Attempt) -> AttemptSnapshot:
         """Answer the attempt fence."""
-        self.asked += 1
-        if self._silent:
-            self._silent -= 1
-            raise BrokerUnavailableError("the scripted broker is silent")
+        self._hear()
         return AttemptSnapshot(
             attempt.workflow_instance_id,
             attempt.task_id,
             attempt.retry_count,
             self._status.get(attempt.task_id, Status.IN_PROGRESS),
         )
+
+    def standing(self, task_id: str) -> str | None:
+        """Say how a task stands; one that was never told of is not known."""
+        self._hear()
+        return self._status.get(task_id)
+
+    def _hear(self) -> None:
+        self.asked += 1
+        if self._silent:
+            self._silent -= 1
+            raise BrokerUnavailableError("the scripted broker is silent")
 
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         """Accept a result once, and only while the task is current."""

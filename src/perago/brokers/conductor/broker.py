@@ -60,6 +60,10 @@ class ConductorBroker:
     def current(self, attempt: Attempt) -> AttemptSnapshot:
         return snapshot_of(attempt, self._client.task(attempt.task_id))
 
+    def standing(self, task_id: str) -> str | None:
+        task = self._client.task(task_id)
+        return None if task is None else str(task.get("status") or "")
+
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         """Offer the result until it is taken, lost, or the lease is over.
 

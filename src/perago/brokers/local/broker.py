@@ -40,6 +40,10 @@ class LocalBroker:
             status=found.status,
         )
 
+    def standing(self, task_id: str) -> str | None:
+        found = self._state.task(task_id)
+        return None if found is None else found.status
+
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         changes = {
             "status": outcome.status,

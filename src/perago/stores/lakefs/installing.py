@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from perago.ports import Publication
 from perago.protocol.publication import Merge
+from perago.protocol.replacement import KIND
 from perago.protocol.values import WorkspaceInput
 from perago.stores.lakefs.action import KEY, branches_of, render
 from perago.stores.lakefs.client import Ask
@@ -49,7 +50,8 @@ def install_fence(store: LakeFSStore, repository: str, branch: str) -> Fenced:
             made = _commit(store, repository, scratch, render(branches))
             words = f"perago: fence hard on {', '.join(branches)}"
             decision = Merge(head.id, made)
-            merge = Publication(repository, branch, decision, "hard", words, {}, SECONDS)
+            said = {KIND: "fence"}
+            merge = Publication(repository, branch, decision, "hard", words, said, SECONDS)
             head = store.commit(repository, store.apply(merge).ref)
     store.prove(WorkspaceInput(repository, branch, "commit", head.id), "hard")
     return Fenced(deed, branches, head.id)
