@@ -186,9 +186,11 @@ def local_runner(
     home: Home, pool: Executors, tasks: Mapping[str, TaskDefinition], on_event: OnEvent
 ) -> Runner:
     """Make the local broker's runner for these tasks."""
+    writers = frozenset(name for name, task in tasks.items() if task.writable)
     table = TaskTable(
         controls={name: Controls.from_taskdef(taskdef(task)) for name, task in tasks.items()},
-        writers=frozenset(name for name, task in tasks.items() if task.writable),
+        writers=writers,
+        readers=frozenset(name for name, task in tasks.items() if task.workspace) - writers,
     )
     return Runner(home.state, pool, table, home.locks, SystemClock(), on_event)
 

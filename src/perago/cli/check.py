@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perago.cli.screen import AsJson, emit, fields, note, say, table
+from perago.cli.screen import AsJson, emit, fields, note, plain, say, table
 
 if TYPE_CHECKING:
     from perago.definition import TaskDefinition
@@ -19,19 +19,44 @@ Modules = Annotated[
         help="Modules with tasks, found from here: pkg.tasks, pkg/tasks.py or pkg.tasks:name.",
     ),
 ]
+Targets = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODULE... [WORKFLOW.json ...]",
+        help="Modules with tasks, found from here (pkg.tasks, pkg/tasks.py or pkg.tasks:name), and "
+        "workflow files that use them.",
+    ),
+]
 
 
-def check(modules: Modules, as_json: AsJson = False) -> None:
-    """Import task modules and show what they declare; every mistake is named with its fix."""
+def check(targets: Targets, as_json: AsJson = False) -> None:
+    """Import task modules and show what they declare; every mistake is named with its fix.
+
+    Workflow files are checked for what would lose data: two tasks that write one branch at the
+    same time, or one after the other without the later one reading the earlier one's output.
+    """
+    from perago.brokers.conductor.registering import check_workflow
+    from perago.cli.workflow_source import modules_and_workflows
     from perago.modules import load_tasks
     from perago.wiring import settings_here
 
-    tasks = load_tasks(modules).values()
+    modules, workflows = modules_and_workflows(targets, "check")
+    found = load_tasks(modules)
+    tasks = found.values()
     shown = _configuration(settings_here())
     warnings = [text for task in tasks for text in task.warnings()]
+    for file, workflow in workflows.items():
+        warnings += check_workflow(workflow, found, file)
     rows = [_row(task) for task in tasks]
     if as_json:
-        emit({"tasks": rows, "warnings": warnings, "configuration": shown})
+        emit(
+            {
+                "tasks": rows,
+                "workflows": list(workflows),
+                "warnings": warnings,
+                "configuration": shown,
+            }
+        )
         return
     table(
         ["task", "workspace", "mode", "fence", "guards", "params -> result", "retries"],
@@ -50,8 +75,12 @@ def check(modules: Modules, as_json: AsJson = False) -> None:
     )
     say()
     fields({name: value or "[dim]not configured[/dim]" for name, value in shown.items()})
+    if workflows:
+        say()
+    for file in workflows:
+        say(f"workflow {plain(file)}: its writers follow each other")
     for text in warnings:
-        note(f"[yellow]warning:[/yellow] {text}")
+        note(f"[yellow]warning:[/yellow] {plain(text)}")
 
 
 def _row(task: TaskDefinition) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,19 +37,12 @@ def register(
     """
     from perago.brokers.conductor import registering
     from perago.brokers.conductor.taskdef import warnings_of
-    from perago.cli.workflow_source import workflow_file
-    from perago.errors import UsageError
+    from perago.cli.workflow_source import modules_and_workflows
     from perago.modules import load_tasks
     from perago.wiring import conductor_of, settings_here
 
-    files = [target for target in targets if target.endswith(".json")]
-    modules = [target for target in targets if not target.endswith(".json")]
-    if not modules:
-        raise UsageError(
-            "no module with tasks was given", remedy="name it: perago register MODULE WORKFLOW.json"
-        )
+    modules, workflows = modules_and_workflows(targets, "register")
     tasks = load_tasks(modules)
-    workflows = {file: workflow_file(Path(file)) for file in files}
     warnings = [text for task in tasks.values() for text in warnings_of(task)]
     for file, workflow in workflows.items():
         warnings += registering.check_workflow(workflow, tasks, file)

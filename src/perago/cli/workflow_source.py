@@ -49,6 +49,20 @@ def load_source(target: str, modules: list[str]) -> WorkflowSource:
     return WorkflowSource(definition, name, tuple(modules), load_tasks(modules))
 
 
+def modules_and_workflows(
+    targets: list[str], command: str
+) -> tuple[list[str], dict[str, Mapping[str, object]]]:
+    """Tell modules from workflow files, and read the files; their tasks have to be named too."""
+    modules = [target for target in targets if not target.endswith(".json")]
+    if not modules:
+        raise UsageError(
+            "no module with tasks was given",
+            remedy=f"name it: perago {command} MODULE WORKFLOW.json",
+        )
+    files = (target for target in targets if target.endswith(".json"))
+    return modules, {file: workflow_file(Path(file)) for file in files}
+
+
 def workflow_file(path: Path) -> Mapping[str, object]:
     """Read a WorkflowDef; a mistake in the file is named with its place."""
     try:

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perago.brokers.conductor.client import ConductorClient
-from perago.brokers.conductor.parallel import refuse_writers_side_by_side, walk
+from perago.brokers.conductor.parallel import refuse_writers_side_by_side
 from perago.brokers.conductor.registration import Registration, registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import parse_workflow
 from perago.brokers.local.writers import refuse_parallel_writers
 from perago.definition import TaskDefinition
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.chain import refuse_unchained_writers
+from perago.workflow.tracing import walk
 
 Workflows = Mapping[str, Mapping[str, Any]]
 """WorkflowDefs by the file they came from."""
@@ -21,20 +23,24 @@ Workflows = Mapping[str, Mapping[str, Any]]
 def check_workflow(
     definition: Mapping[str, Any], tasks: Mapping[str, TaskDefinition], source: str
 ) -> list[str]:
-    """Refuse what cannot be registered, parallel writers included (W9); return warnings.
+    """Refuse what cannot be registered; return warnings.
 
-    A server runs more kinds of task than ``perago run`` does: these are no mistakes.
+    Two writers of one branch may neither run at the same time (W9) nor one after the other
+    without the later one reading the earlier one's output (W9a). A server runs more kinds of task
+    than ``perago run`` does: these are no mistakes.
     """
     _refuse_shapeless(definition, source)
     writers = frozenset(name for name, task in tasks.items() if task.writable)
+    readers = frozenset(name for name, task in tasks.items() if task.workspace) - writers
     refuse_writers_side_by_side(definition, writers, source)
+    warnings = refuse_unchained_writers(definition, writers, readers, source)
     named = {str(task.get("name")) for task, _ in walk(definition["tasks"])}
     try:
         workflow = parse_workflow(definition, named | set(tasks), source)
     except WorkflowDefinitionError as error:
-        return [f"{error.message}: a server may run it, 'perago run' does not"]
+        return [*warnings, f"{error.message}: a server may run it, 'perago run' does not"]
     refuse_parallel_writers(workflow, {}, writers, source)
-    return []
+    return warnings
 
 
 def compare(

@@ -29,6 +29,7 @@ from perago.ports import Clock
 from perago.process.lock import FileLock, await_gone, tidy_locks
 from perago.process.reports import Executors
 from perago.protocol.values import Status
+from perago.workflow.chain import refuse_unchained_writers
 
 GONE_SECONDS: Final = 10.0
 """Executors end with their runner within milliseconds; this long is waited for a slow one."""
@@ -36,10 +37,11 @@ GONE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TaskTable:
-    """The task definitions a run may use: their controls, and which of them write."""
+    """The task definitions a run may use: their controls, and which of them write or only read."""
 
     controls: Mapping[str, Controls]
     writers: frozenset[str] = frozenset()
+    readers: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -72,14 +74,18 @@ class Runner:
     ) -> RunRecord:
         """Check a workflow with its input and remember it as a run; nothing is started yet."""
         workflow = parse_workflow(definition, self.tasks.controls, source)
+        started = workflow.started_with(given)
         refuse_parallel_writers(workflow, given, self.tasks.writers, source)
+        writers, readers = self.tasks.writers, self.tasks.readers
+        for text in refuse_unchained_writers(definition, writers, readers, source, started):
+            self.on_event({"event": "alert", "subject": "workflow", "reason": text})
         now = self.clock.now()
         run = RunRecord(
             id=str(uuid.uuid4()),
             workflow=definition,
             modules=tuple(modules),
             store=store,
-            input=workflow.started_with(given),
+            input=started,
             status=RunStatus.RUNNING,
             created_at=now,
             clock_from=now,

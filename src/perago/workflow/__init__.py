@@ -1,0 +1,1 @@
+"""Conductor's workflow language, as far as both brokers look at it before anything runs."""
