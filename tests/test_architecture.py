@@ -170,6 +170,7 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.fencing": perago("ahead", "errors", "protocol", "ports", "publishing"),
     "perago.workplaces": perago("errors", "protocol", "ports", "workspace.scan"),
     "perago.spec": perago("errors", "protocol"),
+    "perago.workflow": perago("errors", "workflow"),
     "perago.settings": perago("errors", "protocol"),
 }
 # Who must never know these, now or later.

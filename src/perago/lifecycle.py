@@ -323,28 +323,27 @@ class Execution:
         stage: Stage,
         checked: Mapping[str, str],
     ) -> Published:
-        if job.fence == "lineage":
-            change = self._rebase(job, change)
-            if not change.steps:  # K2: already what this step published before.
-                head = self._situation(job, self._first_head(job)).head
-                if head.id == change.base:
-                    job.book.decided(Keep(head.id), head)
-                    return Published(head.id, job.fence)
-                raise moved(change.base, head.id)
         metadata = audit.staged_metadata(
             self._claim, job.workspace, "/" + job.select.prefix, stage.staging, checked
         )
+        staged = None
         with self._track.phase(Phase.STAGE):
-            if isinstance(place, Directory):
+            if job.fence == "lineage":
+                change = self._rebase(job, change)
+            if change.steps and isinstance(place, Directory):
                 stage.open(change.base)
                 stage.fill(place.puts(change), [*map(job.select.key, change.steps.removed)])
             first = self._first_head(job)
-            staged = stage.seal(metadata)
-            if isinstance(place, InPlace):
+            if change.steps:
+                staged = stage.seal(metadata)
+            if staged and isinstance(place, InPlace):
                 place.confirm(staged, change)
         situation = self._situation(job, first, staged)
         if job.fence == "lineage" and situation.head.id != change.base:
             raise moved(change.base, situation.head.id)
+        if staged is None:  # K2: the head is already what this step published before.
+            job.book.decided(Keep(change.base), situation.head)
+            return Published(change.base, job.fence)
         return self._publish(job, situation, staged, metadata)
 
     def _rebase(self, job: Job, change: Change) -> Change:

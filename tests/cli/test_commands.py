@@ -126,3 +126,39 @@ def test_help_and_version(inside: Perago) -> None:
     assert inside("--version").out == "perago 0.7.0\n"
     for command in ("", "run", "log", "inspect", "diff", "checkout", "gc", "init", "runs"):
         assert "Usage" in inside(*filter(None, [command]), "--help").out
+
+
+def test_w9a_writers_that_do_not_read_each_other_are_refused_before_anything_starts(
+    project: Path, perago: Perago
+) -> None:
+    assert perago("init", ".").code == 0
+    tasks = project / "tasks.py"
+    tasks.write_text(tasks.read_text().replace("read_only=True, ", ""))
+    workflow = json.loads((project / "workflow.json").read_text())
+    assert perago("check", "tasks", "workflow.json").code == 0
+    for task in workflow["tasks"]:
+        task["name"] = "count_words"
+        task["inputParameters"]["workspace"] = "${workflow.input.workspace}"
+    workflow["tasks"][1]["inputParameters"]["params"] = {}
+    workflow["outputParameters"] = {}
+    (project / "workflow.json").write_text(json.dumps(workflow))
+    for command in (
+        ("check", "tasks", "workflow.json"),
+        ("run", "workflow.json", "tasks", "--from", "data"),
+        ("register", "tasks", "workflow.json"),
+    ):
+        answer = perago(*command)
+        assert answer.code == 2, answer
+        assert "task 'top' writes branch" in answer.err
+        assert "${count.output.workspace}" in answer.err
+    assert perago("runs", "--json").out.strip() in {"", "[]"}
+
+
+def test_check_takes_workflow_files_and_their_tasks(project: Path, perago: Perago) -> None:
+    assert perago("init", ".").code == 0
+    answer = perago("check", "tasks", "workflow.json", "--json")
+    assert answer.json["workflows"] == ["workflow.json"]
+    assert "workflow.json" in perago("check", "tasks", "workflow.json").out
+    alone = perago("check", "workflow.json")
+    assert alone.code == 2
+    assert "perago check MODULE WORKFLOW.json" in alone.err

@@ -127,13 +127,17 @@ class Stage:
     def run(self, task: str = "free", /, workspace: Any = None, **params: object) -> str:
         """Start a workflow of one task and return its id."""
         given = {"params": params, **({"workspace": workspace} if workspace else {})}
-        name = f"{task}_{self.tag}"
         step = {
-            "name": name,
+            "name": f"{task}_{self.tag}",
             "taskReferenceName": task,
             "type": "SIMPLE",
             "inputParameters": {key: f"${{workflow.input.{key}}}" for key in given},
         }
+        return self.run_steps([step], given)
+
+    def run_steps(self, steps: list[dict[str, Any]], given: Mapping[str, Any]) -> str:
+        """Start a workflow of these steps, as they are, and return its id."""
+        name = f"{steps[-1]['taskReferenceName']}_{self.tag}"
         definition = {
             "name": name,
             "version": 1,
@@ -141,7 +145,7 @@ class Stage:
             "ownerEmail": "tests@example.com",
             "timeoutSeconds": 0,
             "timeoutPolicy": "ALERT_ONLY",
-            "tasks": [step],
+            "tasks": steps,
         }
         self.client.put_workflows([definition])
         return self.client.start_workflow(name, given, 1)

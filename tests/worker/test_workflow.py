@@ -125,3 +125,32 @@ def test_probes_and_metrics_answer(stage: Stage) -> None:
     assert page("readyz")
     eventually(lambda: f'task="free_{stage.tag}"' in page("metrics"))
     assert worker.stop() == 0
+
+
+def test_p2a_a_later_step_that_reads_the_same_input_does_not_replace_a_completed_one(
+    stage: Stage,
+) -> None:
+    """``perago register`` refuses such a workflow (W9a); this one came from somewhere else."""
+    stage.register()
+    workspace = stage.workspace()
+    stage.start("-j", "1")
+    steps = [
+        {
+            "name": f"write_{stage.tag}",
+            "taskReferenceName": name,
+            "type": "SIMPLE",
+            "retryCount": 0,
+            "inputParameters": {
+                "workspace": "${workflow.input.workspace}",
+                "params": {"name": f"{name}.txt"},
+            },
+        }
+        for name in ("first", "second")
+    ]
+    ended = stage.ended(stage.run_steps(steps, {"workspace": workspace}))
+    assert [task["status"] for task in ended["tasks"]] == ["COMPLETED", "FAILED"]
+    kept = ended["tasks"][0]["outputData"]["workspace"]["ref"]
+    assert stage.head(workspace) == kept
+    reason = ended["tasks"][1]["reasonForIncompletion"]
+    assert "which is COMPLETED" in reason
+    assert "${first.output.workspace}" in reason

@@ -19,7 +19,7 @@ from perago.errors import WorkflowDefinitionError
 Target = tuple[str, str]
 """Repository and branch."""
 
-_REMEDY = "run them one behind the other, give each its own branch, or make one read-only"
+_REMEDY = "run them one after the other, give each its own branch, or make one read-only"
 
 
 def refuse_parallel_writers(
