@@ -273,6 +273,8 @@ class Room:
 
     path: Path
     workspace: Path
+    made: tuple[int, int] | None = None
+    """Device and inode of the attempt directory: whatever is at its path later must be this."""
 
 
 class Rooms(Protocol):

@@ -45,9 +45,8 @@ def opened(path: Path | str, made: Identity | None = None) -> Iterator[int]:
 @contextmanager
 def entered(directory: int, name: str, made: Identity | None = None) -> Iterator[int]:
     """Open a directory in an open one: no link, not on another mount, and the one we made."""
-    fd = os.open(name, _DIRECTORY, dir_fd=directory)
+    fd = _enter(directory, name, _place(directory))
     try:
-        _stay(fd, _place(directory), name)
         if made is not None and identity(os.fstat(fd)) != made:
             raise _not_the_one(name)
         yield fd
@@ -69,6 +68,12 @@ def open_beneath(top: int, path: str, flags: int = _FILE) -> int:
     finally:
         if here != top:
             os.close(here)
+
+
+def names(directory: int) -> list[str]:
+    """List an open directory, in order."""
+    with os.scandir(directory) as found:
+        return sorted(entry.name for entry in found)
 
 
 def walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
@@ -188,17 +193,31 @@ class _Emptying:
         os.rmdir(name, dir_fd=directory)
 
 
+def unlock(directory: int, name: str) -> None:
+    """Let us into a directory in an open one; modes are not content, so they may be changed."""
+    os.close(_open_to_empty(directory, name, _place(directory)))
+
+
 def _open_to_empty(directory: int, name: str, place: Place) -> int:
-    """Open a directory to remove what is in it; modes are not content, so they may be changed."""
+    """Open a directory to remove what is in it."""
     try:
-        fd = os.open(name, _DIRECTORY, dir_fd=directory)
+        fd = _enter(directory, name, place)
     except PermissionError:
         _make_readable(directory, name, place)
-        fd = os.open(name, _DIRECTORY, dir_fd=directory)
+        fd = _enter(directory, name, place)
     try:
-        _stay(fd, place, name)
         if os.fstat(fd).st_mode & stat.S_IRWXU != stat.S_IRWXU:
             os.fchmod(fd, stat.S_IRWXU)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _enter(directory: int, name: str, place: Place) -> int:
+    fd = os.open(name, _DIRECTORY, dir_fd=directory)
+    try:
+        _stay(fd, place, name)
     except OSError:
         os.close(fd)
         raise
