@@ -262,7 +262,7 @@ class Execution:
             self._store.fetch(repository, ref, wanted, meter)
             self._track.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
             checksum = self._store.checksum
-            before = baseline(room.workspace, manifest, checksum, self._store.content)
+            before = baseline(room, manifest, checksum, self._store.content)
             return Directory(self._claim.execution_id, ref, job.select, room, before, checksum)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
@@ -336,7 +336,8 @@ class Execution:
         with self._track.phase(Phase.STAGE):
             if isinstance(place, Directory):
                 stage.open(change.base)
-                stage.fill(place.puts(change), [*map(job.select.key, change.steps.removed)])
+                with place.puts(change) as puts:
+                    stage.fill(puts, [*map(job.select.key, change.steps.removed)])
             first = self._first_head(job)
             staged = stage.seal(metadata)
             if isinstance(place, InPlace):
@@ -360,7 +361,7 @@ class Execution:
             raise self._target(job).fenced(problem)
         listing = self._store.listing(job.workspace.repository, head.id, job.select.root)
         steps = diff(plan_download(job.select, listing), change.after)
-        return Change(head.id, steps, change.after)
+        return replace(change, base=head.id, steps=steps)
 
     def _first_head(self, job: Job) -> Callable[[], Commit]:
         return self._fence.first(job.workspace, job.fence)

@@ -15,7 +15,7 @@ from perago.ports import Clock, Room
 from perago.protocol import names
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
-from perago.workspace import markers, roots, trees
+from perago.workspace import markers, roots, stamps, trees
 from perago.workspace.owner import token_of
 from perago.workspace.roots import WORKSPACE
 from perago.workspace.spreading import spread
@@ -29,6 +29,7 @@ class AttemptRooms:
         self._worker_id = worker_id
         self._clock = clock
         self._spread = False
+        self._times_tell: dict[int, bool] = {}
 
     def enter(self, attempt: Attempt, execution_id: str) -> Room:
         """Make a directory that only this execution uses; private to this user."""
@@ -51,7 +52,7 @@ class AttemptRooms:
                     raise
         except OSError as error:
             raise _unusable("attempt directory", path, error) from error
-        return Room(path, path / WORKSPACE, made)
+        return Room(path, path / WORKSPACE, made, self._do_times_tell(made[0]))
 
     def leave(self, room: Room, timeout_seconds: float) -> None:
         """Remove the directory; the marker goes last, so that a cut-off removal is swept later."""
@@ -66,6 +67,12 @@ class AttemptRooms:
             except OSError:
                 self._abandon(root, room)
                 raise
+
+    def _do_times_tell(self, device: int) -> bool:
+        """Try it once for a file system; where it is full it is tried again."""
+        if not self._times_tell.get(device):
+            self._times_tell[device] = stamps.tell(self._root)
+        return self._times_tell[device]
 
     def _abandon(self, root: int, room: Room) -> None:
         """Say that nobody works there any more, so that a sweep tries again while we live (W5)."""
