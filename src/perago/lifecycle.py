@@ -72,6 +72,7 @@ from perago.protocol.values import (
 from perago.publishing import Publisher, Target
 from perago.reporting import report
 from perago.staging import Stage
+from perago.standing import in_place
 from perago.track import Track
 from perago.workplaces import Change, Directory, InPlace, Workplace
 from perago.workspace.scan import baseline
@@ -177,9 +178,11 @@ class Execution:
         place = self._place(job, self._enter(undo), stage)
         engine = self._engine(undo, place.site)
         guarding = Guarding(self._track, engine, place, self._verdicts)
-        guarding.pre(spec.pre, spec.post)
+        with self._in_place():
+            guarding.pre(spec.pre, spec.post)
         result = self._result(self._body(place.root, params, engine))
-        guarding.post(spec.post)
+        with self._in_place():
+            guarding.post(spec.post)
         if spec.read_only:
             return self._completed(workspace, result)
         job.book.keep(result, self._verdicts)
@@ -272,7 +275,8 @@ class Execution:
         return engine
 
     def _body(self, root: Path | None, params: BaseModel, engine: Engine) -> object:
-        with self._track.phase(Phase.BODY), self._shells.around_body(), engine.running():
+        around = self._shells.around_body
+        with self._track.phase(Phase.BODY), around(), self._in_place(), engine.running():
             return self._task.call(
                 {
                     Role.WORKSPACE: lambda: root,
@@ -282,6 +286,11 @@ class Execution:
                     Role.SPARK_WORKSPACE: engine.workspace,
                 }
             )
+
+    def _in_place(self) -> AbstractContextManager[None]:
+        """Run an author's code, and stay in the working directory it began in (section 4)."""
+        facts = {"text": "the working directory was changed", "why": "it was put back"}
+        return in_place(lambda: self._track.event("warning", **facts))
 
     def _result(self, value: object) -> Mapping[str, object]:
         with self._track.phase(Phase.RESULT):

@@ -103,6 +103,16 @@ def claim_root(root: Path) -> None:
         raise _unusable("root", root, error) from error
 
 
+def check_root(root: Path) -> None:
+    """Refuse a root that is another's; nothing is made or marked."""
+    try:
+        with roots.existing(root) as fd:
+            if fd is not None:
+                roots.claim(fd, root, dry_run=True)
+    except OSError as error:
+        raise _unusable("root", root, error) from error
+
+
 def remove_room(
     root: int,
     name: str,

@@ -70,6 +70,17 @@ def open_beneath(top: int, path: str, flags: int = _FILE) -> int:
             os.close(here)
 
 
+@contextmanager
+def beneath(top: int, path: str) -> Iterator[int]:
+    """Open a directory at a path below another, the empty path being that one; as :func:`walk`."""
+    fd = open_beneath(top, path, _DIRECTORY) if path else os.dup(top)
+    try:
+        _stay(fd, _place(top), path)
+        yield fd
+    finally:
+        os.close(fd)
+
+
 def names(directory: int) -> list[str]:
     """List an open directory, in order."""
     with os.scandir(directory) as found:
