@@ -167,6 +167,7 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.adopting": perago("definition", "errors", "protocol", "ports", "track"),
     "perago.staging": perago("errors", "protocol", "ports", "track"),
     "perago.ahead": (),
+    "perago.standing": (),
     "perago.fencing": perago("ahead", "errors", "protocol", "ports", "publishing"),
     "perago.workplaces": perago("errors", "protocol", "ports", "workspace.scan"),
     "perago.spec": perago("errors", "protocol"),

@@ -21,6 +21,7 @@ from perago.protocol.spark import is_connect, shown
 from perago.settings import Settings
 from perago.spark import java
 from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
+from perago.workspace import rooms, stamps
 
 if TYPE_CHECKING:
     from perago.brokers.conductor.client import ConductorClient
@@ -56,6 +57,7 @@ def examine(
     """Look at this machine, then at each server that is configured, and what it knows of tasks."""
     yield _python()
     yield from _disks(settings)
+    yield from _roots(settings)
     yield _asked("embedded store", lambda: _embedded(settings))
     yield _java(settings)
     if settings.lakefs is None:
@@ -121,6 +123,29 @@ def _disks(settings: Settings) -> Iterator[Finding]:
             yield Finding(what, Health.DOUBTFUL, detail, "make room, or choose another place")
         else:
             yield Finding(what, Health.GOOD, detail)
+
+
+def _roots(settings: Settings) -> Iterator[Finding]:
+    """Look whether roots are ours, and whether their disks note the time of every change (S2)."""
+    disks: dict[int, Path] = {}
+    for root in (settings.local_rooms, settings.workspace_root):
+        disks.setdefault(_existing(root).stat().st_dev, _existing(root))
+        try:
+            rooms.check_root(root)
+        except PeragoError as error:
+            yield Finding(f"root {root}", Health.BAD, error.message, error.remedy)
+    what = "changes in attempt directories"
+    for place in disks.values():
+        if stamps.tell(place):
+            yield Finding(what, Health.GOOD, f"told by the times of files at {place}")
+        else:
+            yield Finding(
+                what,
+                Health.DOUBTFUL,
+                f"the file system of {place} does not note when a mapped file is written, so that"
+                " every file is read again before a result is published",
+                "for big inputs, set PERAGO_WORKSPACE_ROOT to a directory on ext4, XFS or Btrfs",
+            )
 
 
 def _existing(path: Path) -> Path:

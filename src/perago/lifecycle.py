@@ -73,6 +73,7 @@ from perago.protocol.values import (
 from perago.publishing import Publisher, Target
 from perago.reporting import report
 from perago.staging import Stage
+from perago.standing import in_place
 from perago.track import Track
 from perago.workplaces import Change, Directory, InPlace, Workplace
 from perago.workspace.scan import baseline
@@ -178,9 +179,11 @@ class Execution:
         place = self._place(job, self._enter(undo), stage)
         engine = self._engine(undo, place.site)
         guarding = Guarding(self._track, engine, place, self._verdicts)
-        guarding.pre(spec.pre, spec.post)
+        with self._in_place():
+            guarding.pre(spec.pre, spec.post)
         result = self._result(self._body(place.root, params, engine))
-        guarding.post(spec.post)
+        with self._in_place():
+            guarding.post(spec.post)
         if spec.read_only:
             return self._completed(workspace, result)
         job.book.keep(result, self._verdicts)
@@ -263,7 +266,7 @@ class Execution:
             self._store.fetch(repository, ref, wanted, meter)
             self._track.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
             checksum = self._store.checksum
-            before = baseline(room.workspace, manifest, checksum, self._store.content)
+            before = baseline(room, manifest, checksum, self._store.content)
             return Directory(self._claim.execution_id, ref, job.select, room, before, checksum)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
@@ -273,7 +276,8 @@ class Execution:
         return engine
 
     def _body(self, root: Path | None, params: BaseModel, engine: Engine) -> object:
-        with self._track.phase(Phase.BODY), self._shells.around_body(), engine.running():
+        around = self._shells.around_body
+        with self._track.phase(Phase.BODY), around(), self._in_place(), engine.running():
             return self._task.call(
                 {
                     Role.WORKSPACE: lambda: root,
@@ -283,6 +287,11 @@ class Execution:
                     Role.SPARK_WORKSPACE: engine.workspace,
                 }
             )
+
+    def _in_place(self) -> AbstractContextManager[None]:
+        """Run an author's code, and stay in the working directory it began in (section 4)."""
+        facts = {"text": "the working directory was changed", "why": "it was put back"}
+        return in_place(lambda: self._track.event("warning", **facts))
 
     def _result(self, value: object) -> Mapping[str, object]:
         with self._track.phase(Phase.RESULT):
@@ -332,7 +341,8 @@ class Execution:
                 change = self._rebase(job, change)
             if change.steps and isinstance(place, Directory):
                 stage.open(change.base)
-                stage.fill(place.puts(change), [*map(job.select.key, change.steps.removed)])
+                with place.puts(change) as puts:
+                    stage.fill(puts, [*map(job.select.key, change.steps.removed)])
             first = self._first_head(job)
             if change.steps:
                 staged = stage.seal(metadata)
@@ -360,7 +370,7 @@ class Execution:
             raise self._target(job).fenced(problem)
         listing = self._store.listing(job.workspace.repository, head.id, job.select.root)
         steps = diff(plan_download(job.select, listing), change.after)
-        return Change(head.id, steps, change.after)
+        return replace(change, base=head.id, steps=steps)
 
     def _first_head(self, job: Job) -> Callable[[], Commit]:
         return self._fence.first(job.workspace, job.fence)

@@ -50,6 +50,8 @@ class Put:
     key: str
     entry: Entry
     source: Path
+    opens: Callable[[], int] | None = field(default=None, compare=False)
+    """Opens it without a look at the path: through its directory, and only as it was compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +282,10 @@ class Room:
 
     path: Path
     workspace: Path
+    made: tuple[int, int] | None = None
+    """Device and inode of the attempt directory: whatever is at its path later must be this."""
+    times_tell: bool = True
+    """Whether the times of a file show every change of it there (S2)."""
 
 
 class Rooms(Protocol):

@@ -105,15 +105,19 @@ class Settings:
 
 
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
-    """Read settings; ``directory`` is where ``.env`` and a relative home are looked for."""
+    """Read settings; ``directory`` is where ``.env`` is looked for, and relative paths begin.
+
+    They are made absolute once, here: a body may change the working directory.
+    """
+    directory = directory.absolute()
     values = _Values({**_dotenv(directory / ".env"), **environ})
     temporary = _temporary()
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
         home=home,
-        local_rooms=_local_rooms(home, values.get("PERAGO_WORKSPACE_ROOT", "")),
-        workspace_root=Path(values.get("PERAGO_WORKSPACE_ROOT", str(temporary / "workspaces"))),
-        log_root=Path(values.get("PERAGO_LOG_ROOT", str(temporary / "logs"))),
+        local_rooms=_local_rooms(home, directory, values.get("PERAGO_WORKSPACE_ROOT", "")),
+        workspace_root=directory / values.get("PERAGO_WORKSPACE_ROOT", f"{temporary}/workspaces"),
+        log_root=directory / values.get("PERAGO_LOG_ROOT", f"{temporary}/logs"),
         log_file_max_bytes=values.parsed("PERAGO_LOG_FILE_MAX_SIZE", "100MB", parse_size),
         log_retention_seconds=values.parsed("PERAGO_LOG_RETENTION", "30d", parse_duration),
         worker_id_prefix=values.get("PERAGO_WORKER_ID_PREFIX", f"{platform.node()}-"),
@@ -130,7 +134,7 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         failure_reason_max_length=values.parsed("PERAGO_FAILURE_REASON_MAX_LENGTH", "500", _count),
         gc_ttl_seconds=values.parsed("PERAGO_WORKSPACE_GC_TTL", "24h", parse_duration),
         gc_interval_seconds=values.parsed("PERAGO_WORKSPACE_GC_INTERVAL", "1h", parse_duration),
-        cache_root=Path(values.get("PERAGO_CACHE_ROOT", str(_user_cache(values)))),
+        cache_root=directory / values.get("PERAGO_CACHE_ROOT", str(_user_cache(values))),
         cache_max_bytes=values.parsed("PERAGO_CACHE_MAX_SIZE", "10GB", parse_size),
         shutdown_force_kill_after_seconds=values.optional(
             "PERAGO_SHUTDOWN_FORCE_KILL_AFTER", parse_duration
@@ -199,14 +203,14 @@ def _spark_jars(values: _Values) -> Path:
     return _user_cache(values).with_name("spark-jars")
 
 
-def _local_rooms(home: Path, root: str) -> Path:
+def _local_rooms(home: Path, directory: Path, root: str) -> Path:
     """Put local runs on the disk of their store, where copies are cheap, unless told otherwise.
 
     Each home has its own part of a shared root: it may sweep only what its own broker knows.
     """
     if not root:
         return home / "rooms"
-    return Path(root) / f"local-{hashlib.sha256(str(home).encode()).hexdigest()[:10]}"
+    return directory / root / f"local-{hashlib.sha256(str(home).encode()).hexdigest()[:10]}"
 
 
 def _dotenv(path: Path) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,12 @@ if TYPE_CHECKING:
 
 def sweep_rooms(home: Home, ttl_seconds: float, *, dry_run: bool = False) -> list[Swept]:
     """Remove attempt directories whose owner is gone, or that no attempt in progress has."""
-    return sweep(
-        home.rooms,
-        ttl_seconds,
-        SystemClock(),
-        in_progress=lambda: executions_in_progress(home),
-        dry_run=dry_run,
-    )
+    busy = functools.cache(lambda: executions_in_progress(home))  # Asked once, and not too early.
+
+    def in_progress(name: str, _: Mapping[str, object]) -> bool:
+        return any(map(name.endswith, busy()))
+
+    return sweep(home.rooms, ttl_seconds, SystemClock(), in_progress=in_progress, dry_run=dry_run)
 
 
 def orphaned_branches(home: Home) -> list[tuple[str, str]]:

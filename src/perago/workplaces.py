@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +15,7 @@ from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_local, is_action, plan_download
 from perago.protocol.spark import is_leftover
 from perago.protocol.values import ChangeSet, Manifest, StagedWorkspace, Staging
-from perago.workspace.scan import Baseline, scan, survey
+from perago.workspace.scan import Baseline, Source, Stamp, look, survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Change:
     steps: ChangeSet
     after: Manifest = field(default_factory=dict)
     """The wanted state, where its bytes still have to travel."""
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    """How its files looked when they were compared."""
 
 
 class Workplace(Protocol):
@@ -72,19 +75,27 @@ class Directory:
 
     def tree(self) -> Tree:
         """List files; nothing is opened."""
-        return survey(self.root, self.select)
+        return survey(self.room, self.select)
 
     def change(self) -> Change:
         """Read the wanted state and compare."""
-        after = scan(self.root, self.select, self.checksum, self.before)
-        return Change(self.base, diff(self.before.manifest, after), after)
+        found = look(self.room, self.select, self.checksum, self.before)
+        steps = diff(self.before.manifest, found.manifest)
+        return Change(self.base, steps, found.manifest, found.stamps)
 
-    def puts(self, change: Change) -> Sequence[Put]:
-        """Return new and changed files."""
-        return [
-            Put(self.select.key(path), change.after[path], self.root / path)
-            for path in change.steps.uploads
-        ]
+    @contextmanager
+    def puts(self, change: Change) -> Iterator[Sequence[Put]]:
+        """Give new and changed files, to be opened as they were compared (S3, V6)."""
+        with Source(self.room, change.stamps) as source:
+            yield [
+                Put(
+                    self.select.key(path),
+                    change.after[path],
+                    self.root / path,
+                    source.opener(path),
+                )
+                for path in change.steps.uploads
+            ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +163,17 @@ class InPlace:
         """Upload what was written on this machine, each file with its checksum."""
         if self.staging is None:
             return []
-        found = scan(directory, Selection(""), self.store.checksum, Baseline({}, {}, 0))
+        found = look(directory, Selection(""), self.store.checksum, Baseline({}, {}, 0))
         below = f"{path}/" if path else ""
-        puts = {
-            below + name: Put(self.select.key(below + name), entry, directory / name)
-            for name, entry in found.items()
-            if not is_leftover(name)
-        }
-        self.store.write(self.staging, [*puts.values()], [], advance)
+        with Source(directory, found.stamps) as source:
+            puts = {
+                below + name: Put(
+                    self.select.key(below + name), entry, directory / name, source.opener(name)
+                )
+                for name, entry in found.manifest.items()
+                if not is_leftover(name)
+            }
+            self.store.write(self.staging, [*puts.values()], [], advance)
         return [*puts]
 
     def changes(self) -> ChangeSet:

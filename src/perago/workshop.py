@@ -12,10 +12,11 @@ from typing import Any, cast
 from perago.ahead import soon
 from perago.brokers.conductor.broker import ConductorBroker, Later
 from perago.brokers.conductor.client import ConductorClient
+from perago.brokers.conductor.mapping import is_over
 from perago.clock import SystemClock
 from perago.computing import Computing
 from perago.definition import TaskDefinition
-from perago.errors import RuntimeConfigError
+from perago.errors import PeragoError, RuntimeConfigError
 from perago.ledger.settling import settling
 from perago.lifecycle import Shells, transact
 from perago.modules import load_tasks
@@ -187,12 +188,21 @@ def make_supervisor(
 
     with_workspace = any(task.workspace is not None for task in plan.tasks.values())
     drop = store_of(settings, plan.tasks).drop if with_workspace else None
+
+    def in_progress(task_id: str) -> bool | None:
+        try:
+            task = client.task(task_id)
+        except PeragoError:
+            return True  # G2: what cannot be asked about is not removed.
+        return None if task is None else not is_over(task)
+
     grounds = Grounds(
         root=settings.workspace_root,
         ttl_seconds=settings.gc_ttl_seconds,
         drop=drop,
         broker=broker,
         reason_limit=settings.failure_reason_max_length,
+        in_progress=in_progress,
         alone=plan.mode == "process",
     )
     pool = worker_pool(settings, modules, plan.size, plan.mode)

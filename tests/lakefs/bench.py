@@ -74,7 +74,7 @@ class Bench:
 
     def rooms(self) -> list[str]:
         rooms = self.lab.rooms
-        return [path.name for path in rooms.iterdir()] if rooms.exists() else []
+        return [path.name for path in rooms.iterdir() if path.is_dir()] if rooms.exists() else []
 
     def is_commit(self, ref: str) -> bool:
         try:

@@ -33,7 +33,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
 
 def leftovers(lab: Lab) -> list[str]:
     """V7: attempt directories and staging branches that are still there."""
-    rooms = [path.name for path in lab.rooms.iterdir()] if lab.rooms.exists() else []
+    rooms = [path.name for path in lab.rooms.glob("*/")]
     branches = [branch.name for branch in lab.store.branches(lab.repository, hidden=True)]
     return rooms + [name for name in branches if name.startswith("perago-staging-")]
 

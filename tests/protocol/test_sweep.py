@@ -4,31 +4,82 @@ from __future__ import annotations
 
 import pytest
 
-from perago.protocol.sweep import FoundRoom, judge
+from perago.protocol.sweep import FoundRoom, Owner, Verdict, judge
 
 DAY = 86_400.0
 
+ALIVE, GONE, FOREIGN = Owner.ALIVE, Owner.GONE, Owner.FOREIGN
+
+
+def verdict(owner: Owner | None, age: float, **more: bool | None) -> Verdict:
+    return judge(FoundRoom("room", age, owner, **more), DAY)  # type: ignore[arg-type]
+
 
 @pytest.mark.parametrize(
-    ("marker", "alive", "age", "removed", "why"),
+    ("owner", "age", "removed", "why"),
     [
-        pytest.param(True, True, 0.0, False, "alive", id="working"),
-        pytest.param(True, True, 10 * DAY, False, "alive", id="working for days"),
-        pytest.param(True, False, 0.0, True, "gone", id="orphan, fresh"),
-        pytest.param(True, False, 10 * DAY, True, "gone", id="orphan, old"),
-        pytest.param(False, False, 0.0, False, "in the making", id="no marker, fresh"),
-        pytest.param(False, False, DAY - 1, False, "in the making", id="no marker, nearly old"),
-        pytest.param(False, False, DAY, True, "time to live", id="no marker, old"),
-        pytest.param(False, False, -5.0, False, "in the making", id="no marker, from the future"),
+        pytest.param(ALIVE, 0.0, False, "alive", id="working"),
+        pytest.param(ALIVE, 10 * DAY, False, "alive", id="working for days"),
+        pytest.param(GONE, 0.0, True, "gone", id="orphan, fresh"),
+        pytest.param(GONE, 10 * DAY, True, "gone", id="orphan, old"),
+        pytest.param(FOREIGN, 0.0, False, "at work", id="another's, fresh"),
+        pytest.param(FOREIGN, DAY - 1, False, "at work", id="another's, nearly old"),
+        pytest.param(FOREIGN, DAY, True, "time to live", id="another's, old"),
+        pytest.param(FOREIGN, -5.0, False, "at work", id="another's, from the future"),
+        pytest.param(None, 10 * DAY, False, "no marker says", id="no marker, old"),
     ],
 )
 def test_w5_orphans_go_and_living_owners_keep_theirs(
-    marker: bool, alive: bool, age: float, removed: bool, why: str
+    owner: Owner | None, age: float, removed: bool, why: str
 ) -> None:
-    verdict = judge(FoundRoom("room", age, owner_alive=alive, has_marker=marker), DAY)
-    assert verdict.remove is removed
-    assert why in verdict.why
+    found = verdict(owner, age)
+    assert found.remove is removed
+    assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("age", "removed", "why"),
+    [
+        pytest.param(0.0, False, "in the making", id="fresh"),
+        pytest.param(DAY - 1, False, "in the making", id="nearly old"),
+        pytest.param(DAY, True, "time to live", id="old"),
+        pytest.param(-5.0, False, "in the making", id="from the future"),
+    ],
+)
+def test_w5_without_a_marker_only_what_has_no_content_goes(
+    age: float, removed: bool, why: str
+) -> None:
+    found = verdict(None, age, bare=True)
+    assert found.remove is removed
+    assert why in found.why
+
+
+@pytest.mark.parametrize("age", [0.0, 10 * DAY], ids=["fresh", "old"])
+@pytest.mark.parametrize("in_progress", [True, False])
+def test_w5_of_an_owner_that_cannot_be_seen_the_broker_tells(age: float, in_progress: bool) -> None:
+    """Whatever its age: an attempt that the broker calls in progress keeps its directory."""
+    assert verdict(FOREIGN, age, in_progress=in_progress).remove is not in_progress
+    assert verdict(None, age, in_progress=in_progress, bare=True).remove is not in_progress
+
+
+@pytest.mark.parametrize("in_progress", [True, False, None])
+def test_w5_an_owner_that_can_be_seen_is_not_asked_about(in_progress: bool | None) -> None:
+    assert not verdict(ALIVE, 10 * DAY, in_progress=in_progress).remove
+    assert verdict(GONE, 0.0, in_progress=in_progress).remove
+
+
+@pytest.mark.parametrize("owner", list(Owner))
+def test_w5_what_its_owner_could_not_remove_is_tried_again(owner: Owner) -> None:
+    found = verdict(owner, 0.0, abandoned=True)
+    assert found.remove
+    assert "could not remove" in found.why
+
+
+@pytest.mark.parametrize("in_progress", [True, False, None])
+@pytest.mark.parametrize("abandoned", [True, False])
+def test_v6_without_a_marker_content_never_goes(in_progress: bool | None, abandoned: bool) -> None:
+    assert not verdict(None, 1e9, in_progress=in_progress, abandoned=abandoned).remove
 
 
 def test_w5_a_time_to_live_of_zero_removes_whatever_has_no_marker() -> None:
-    assert judge(FoundRoom("room", 0.0, owner_alive=False, has_marker=False), 0.0).remove
+    assert judge(FoundRoom("room", 0.0, None, bare=True), 0.0).remove

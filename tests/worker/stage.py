@@ -20,7 +20,7 @@ from perago.brokers.conductor.errors import Call
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
 from perago.settings import ConductorSettings
 from perago.transfer.wire import path_of
-from perago.worker.state import LOCK, STATE
+from perago.worker.state import STATE
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 
 SECONDS = 60.0
@@ -200,7 +200,7 @@ class Stage:
     def rooms(self) -> list[str]:
         if not self.root.is_dir():
             return []
-        return sorted(path.name for path in self.root.iterdir() if path.name not in {LOCK, STATE})
+        return sorted(path.name for path in self.root.iterdir() if path.is_dir())
 
     def staging(self, workspace: Mapping[str, str]) -> list[str]:
         found = self.store.branches(workspace["repository"], hidden=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from perago.clock import SystemClock
+from perago.errors import WorkspaceError
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
 from perago.workspace.owner import is_alive, token_of
-from perago.workspace.rooms import AttemptRooms
-from perago.workspace.sweeper import remove_rooms_of, sweep
+from perago.workspace.rooms import AttemptRooms, claim_root
+from perago.workspace.roots import ROOT_MARKER
+from perago.workspace.sweeper import InProgress, remove_room_of, sweep
+from tests.filesystems import CannotMount, bound
 
 ATTEMPT = Attempt("workflow-1", "task-1", 0, "clean_ref", "clean")
 DAY = 86_400.0
@@ -52,8 +57,10 @@ def room(root: Path, execution: str, **marker: object) -> Path:
     return made.path
 
 
-def swept(root: Path, *, dry_run: bool = False) -> dict[str, bool]:
-    found = sweep(root, DAY, SystemClock(), dry_run=dry_run)
+def swept(
+    root: Path, in_progress: InProgress | None = None, *, dry_run: bool = False
+) -> dict[str, bool]:
+    found = sweep(root, DAY, SystemClock(), in_progress=in_progress, dry_run=dry_run)
     assert all(one.why for one in found), "the reason is told either way"
     return {one.path.name: one.removed for one in found}
 
@@ -81,9 +88,41 @@ def test_w5_what_a_living_owner_holds_is_kept_however_old(root: Path, living: in
 @pytest.mark.skipif(not token_of(os.getpid()), reason="this system does not tell when one started")
 def test_w5_a_process_that_got_the_old_number_is_not_the_owner(root: Path, living: int) -> None:
     """The usual thing after a container restart: the same pid, another process."""
-    earlier = f"another-boot:{token_of(living).rpartition(':')[2]}"
+    earlier = f"{token_of(living).rpartition(':')[0]}:1"
     room(root, "e1", owner_pid=living, owner_token=earlier)
     assert swept(root) == {"task-1-e1": True}
+
+
+@pytest.mark.skipif(not token_of(os.getpid()), reason="this system has no /proc")
+@pytest.mark.parametrize("part", [0, 1], ids=["boot", "PID namespace"])
+def test_w5_an_owner_of_elsewhere_is_not_judged_by_its_number(
+    root: Path, living: int, part: int
+) -> None:
+    """Its number means nothing here: the broker tells, and where nobody can be asked, the age."""
+    parts = token_of(living).split(":")
+    parts[part] = "1"
+    path = room(root, "e1", owner_pid=living, owner_token=":".join(parts))
+    assert swept(root) == {"task-1-e1": False}
+    assert swept(root, lambda *_: True) == {"task-1-e1": False}
+    age(path, 2 * DAY)
+    assert swept(root, lambda *_: True) == {"task-1-e1": False}, "the broker wins"
+    assert swept(root, lambda *_: None, dry_run=True) == {"task-1-e1": True}
+    age(path, 0)
+    assert swept(root, lambda *_: False) == {"task-1-e1": True}
+
+
+@pytest.mark.skipif(not token_of(os.getpid()), reason="this system has no /proc")
+def test_w5_a_marker_of_an_older_version_does_not_say_the_namespace(
+    root: Path, living: int, dead: int
+) -> None:
+    def old(pid: int, start: str) -> dict[str, object]:
+        return {"owner_pid": pid, "owner_token": f"{token_of(living).partition(':')[0]}:{start}"}
+
+    room(root, "e1", **old(living, token_of(living).rpartition(":")[2]))
+    gone = room(root, "e2", **old(dead, "5"))
+    assert swept(root) == {"task-1-e1": False, "task-1-e2": False}
+    age(gone, 2 * DAY)
+    assert swept(root) == {"task-1-e1": False, "task-1-e2": True}
 
 
 @pytest.mark.skipif(not token_of(os.getpid()), reason="this system has no /proc")
@@ -107,16 +146,41 @@ def test_w5_a_dead_owner_that_nobody_reaped_is_dead(root: Path) -> None:
         pytest.param(None, id="missing"),
     ],
 )
-def test_w5_without_a_marker_only_age_can_tell(root: Path, marker: str | None) -> None:
+def test_v6_without_a_marker_content_is_nobodys_to_remove(root: Path, marker: str | None) -> None:
+    """Not even ours: any directory may be called as one of ours is, and hold a workspace."""
     path = room(root, "e1")
     if marker is None:
         (path / MARKER).unlink()
     else:
         (path / MARKER).write_text(marker)
-    assert swept(root) == {"task-1-e1": False}, "it may be in the making"
+    age(path, 1000 * DAY)
+    assert swept(root, lambda *_: False) == {"task-1-e1": False}
+    assert (path / "workspace" / "a").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("made", [(), ("draft",), ("draft", "workspace")], ids=str)
+def test_v7_half_a_room_is_removed_when_it_is_old(root: Path, made: tuple[str, ...]) -> None:
+    """Killed before the marker stood: there is nothing in it that could be lost."""
+    room(root, "e0")
+    path = root / "task-1-e1"
+    path.mkdir()
+    if "draft" in made:
+        (path / f"{MARKER}.123").touch()
+    if "workspace" in made:
+        (path / "workspace").mkdir()
+    assert swept(root) == {"task-1-e0": False, "task-1-e1": False}, "it may be in the making"
+    assert swept(root, lambda *_: True)["task-1-e1"] is False
     age(path, DAY + 60)
-    assert swept(root) == {"task-1-e1": True}
+    assert swept(root)["task-1-e1"] is True
     assert not path.exists()
+
+
+def test_v6_a_copy_of_a_room_is_not_the_room(root: Path, dead: int) -> None:
+    """Somebody kept it to look at it: the marker in it names another directory."""
+    path = room(root, "e1", owner_pid=dead, owner_token="")
+    shutil.copytree(path, root / "kept-to-look-at")
+    assert swept(root) == {"kept-to-look-at": False, "task-1-e1": True}
+    assert (root / "kept-to-look-at" / "workspace" / "a").exists()
 
 
 @pytest.mark.parametrize("pid", [0, -1, 10**30, "1", None, [1]], ids=repr)
@@ -132,8 +196,35 @@ def test_w5_a_dry_run_removes_nothing(root: Path, dead: int) -> None:
     assert (path / "workspace" / "a").exists()
 
 
+def jenkins(root: Path) -> Path:
+    """Make what looks like an attempt directory and is somebody's work."""
+    code = root / "jenkins-job" / "workspace" / "src" / "code.py"
+    code.parent.mkdir(parents=True)
+    code.write_text("print('mine')")
+    age(root / "jenkins-job", 1000 * DAY)
+    return code
+
+
+def test_v6_a_root_that_is_not_ours_is_refused(root: Path, tmp_path: Path) -> None:
+    """With the fix; nothing is put into it, and nothing of it is touched."""
+    code = jenkins(root)
+    for use in (
+        lambda: swept(root),
+        lambda: swept(root, dry_run=True),
+        lambda: claim_root(root),
+        lambda: AttemptRooms(root, "worker0001", SystemClock()).enter(ATTEMPT, "e1"),
+    ):
+        with pytest.raises(WorkspaceError, match="holds 'jenkins-job'") as caught:
+            use()
+        assert "set PERAGO_WORKSPACE_ROOT to a directory of its own" in caught.value.remedy
+    assert [path.name for path in root.iterdir()] == ["jenkins-job"]
+    assert code.exists()
+
+
 def test_v6_what_is_no_room_is_not_touched(root: Path, tmp_path: Path) -> None:
-    """A root may be somebody's directory: only what looks like a room is looked at."""
+    """Also below a root that is ours: whatever somebody puts there stays."""
+    room(root, "e0")
+    code = jenkins(root)
     theirs = root / "photos"
     theirs.mkdir(parents=True)
     (theirs / "holiday.jpg").write_bytes(b"x")
@@ -142,26 +233,170 @@ def test_v6_what_is_no_room_is_not_touched(root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (root / "link").symlink_to(outside)
-    assert swept(root) == {}
+    (root / "task-1-e9").symlink_to(root / "task-1-e0")
+    assert swept(root) == {"jenkins-job": False, "task-1-e0": False}
     assert (theirs / "holiday.jpg").exists()
     assert outside.exists()
+    assert code.exists()
 
 
-def test_v7_a_sweep_that_was_cut_off_is_finished_by_the_next(root: Path) -> None:
-    path = room(root, "e1")
-    (path / MARKER).rename(path / ".perago-deep-7")
-    age(path, DAY + 60)
+def test_a_root_of_an_older_version_is_taken_over(root: Path, dead: int) -> None:
+    """It has no mark, but everything in it is recognisably ours."""
+    room(root, "e1", owner_pid=dead, owner_token="")
+    (root / ROOT_MARKER).unlink()
+    (root / ".perago-supervisor.lock").touch()
+    (root / "task-2-e2").mkdir()  # Killed right after it was made.
+    (root / "local-0123456789").mkdir()  # The part of a home.
+    (root / "lost+found").mkdir()
+    assert swept(root, dry_run=True)["task-1-e1"] is True
+    assert not (root / ROOT_MARKER).exists(), "a dry run writes nothing"
+    assert swept(root)["task-1-e1"] is True
+    assert (root / ROOT_MARKER).exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]"], ids=repr)
+def test_a_root_whose_mark_was_lost_with_the_power_is_marked_again(
+    root: Path, content: bytes
+) -> None:
+    room(root, "e1")
+    (root / ROOT_MARKER).write_bytes(content)
+    room(root, "e2")
+    assert json.loads((root / ROOT_MARKER).read_text())["perago"]
+
+
+def test_v7_a_sweep_that_was_cut_off_is_finished_by_the_next(root: Path, dead: int) -> None:
+    """The marker goes last: what is left is known, or empty."""
+    path = room(root, "e1", owner_pid=dead, owner_token="")
+    shutil.rmtree(path / "workspace")
     assert swept(root) == {"task-1-e1": True}
+    path = room(root, "e2")
+    shutil.rmtree(path / "workspace")
+    (path / MARKER).unlink()
+    age(path, DAY + 60)
+    assert swept(root) == {"task-1-e2": True}
+
+
+def test_v7_what_an_owner_could_not_remove_is_swept_while_it_lives(root: Path) -> None:
+    """Time was up, or something was in the way: the owner goes on and the sweep tries again."""
+    rooms = AttemptRooms(root, "worker0001", SystemClock())
+    made = rooms.enter(ATTEMPT, "e1")
+    (made.workspace / "a").touch()
+    assert swept(root) == {"task-1-e1": False}
+    with pytest.raises(WorkspaceError, match="time is up"):
+        rooms.leave(made, -1)
+    assert swept(root) == {"task-1-e1": True}
+    assert not made.path.exists()
+
+
+def test_v6_a_mount_that_a_body_left_is_not_emptied_and_stays_named(
+    root: Path, tmp_path: Path
+) -> None:
+    dataset = tmp_path / "dataset"
+    dataset.mkdir()
+    (dataset / "precious").write_bytes(b"1")
+    rooms = AttemptRooms(root, "worker0001", SystemClock())
+    made = rooms.enter(ATTEMPT, "e1")
+    (made.workspace / "data").mkdir()
+    (made.workspace / "else").touch()
+    try:
+        with bound(dataset, made.workspace / "data"):
+            with pytest.raises(WorkspaceError, match=r"workspace/data.*another file system"):
+                rooms.leave(made, 30)
+            (found,) = sweep(root, DAY, SystemClock())
+            assert (found.removed, found.failed) == (False, True)
+            assert "another file system" in found.why
+            assert not (made.workspace / "else").exists(), "the rest of it is gone"
+            assert (dataset / "precious").read_bytes() == b"1"
+    except CannotMount as why:
+        pytest.skip(str(why))
+    assert swept(root) == {"task-1-e1": True}
+    assert (dataset / "precious").read_bytes() == b"1"
 
 
 def test_w5_an_absent_root_has_no_orphans(root: Path) -> None:
     assert swept(root) == {}
 
 
-def test_w5_a_dead_executors_rooms_are_found_by_their_marker(root: Path) -> None:
+def test_w5_a_dead_executors_room_is_removed_by_its_name(root: Path) -> None:
     kept = room(root, "e2")
     gone = room(root, "e1")
-    assert remove_rooms_of(root, "e1") == 1
+    remove_room_of(root, "task-1", "e1")
     assert not gone.exists()
     assert kept.exists()
-    assert remove_rooms_of(root, "e1") == 0
+    remove_room_of(root, "task-1", "e1")
+    remove_room_of(root / "absent", "task-1", "e1")
+
+
+# --- two containers ----------------------------------------------------------------------------
+
+IN_A_CONTAINER = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+    from perago.clock import SystemClock
+    from perago.protocol.values import Attempt
+    from perago.workspace.rooms import AttemptRooms
+    from perago.workspace.sweeper import sweep
+
+    root, name = Path(sys.argv[1]), sys.argv[2]
+    attempt = Attempt("workflow-1", "task-1", 0, "clean_ref", "clean")
+    made = AttemptRooms(root, name, SystemClock()).enter(attempt, name)
+    (made.workspace / "a").write_text("work")
+    print("ready", flush=True)
+    for asked in sys.stdin:
+        answer = {"unknown": None, "busy": True, "over": False}[asked.strip()]
+        found = sweep(root, 86400.0, SystemClock(), in_progress=lambda *_: answer)
+        print(*sorted(f"{one.path.name}={one.removed}" for one in found), flush=True)
+    """
+)
+
+
+class Container:
+    """A process in a PID namespace of its own, as in a container; the root is shared."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        words = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        self.process = subprocess.Popen(
+            [*words, sys.executable, "-c", IN_A_CONTAINER, str(root), name],
+            env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout
+        assert self.process.stdout.readline() == "ready\n"
+
+    def sweep(self, broker_says: str) -> dict[str, bool]:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(f"{broker_says}\n")
+        self.process.stdin.flush()
+        found = self.process.stdout.readline().split()
+        return {name: text == "True" for name, _, text in (one.partition("=") for one in found)}
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.communicate(timeout=30)
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run(["unshare", "--pid", "--fork", "true"], check=False).returncode != 0,
+    reason="PID namespaces cannot be made here",
+)
+def test_w5_two_containers_on_one_root_leave_each_other_alone(root: Path) -> None:
+    """Each one's processes have numbers that are free, or another's, in the other."""
+    one, two = Container(root, "e1"), Container(root, "e2")
+    try:
+        for container in (one, two):
+            for says in ("unknown", "busy"):
+                assert container.sweep(says) == {"task-1-e1": False, "task-1-e2": False}
+        assert swept(root) == {"task-1-e1": False, "task-1-e2": False}, "nor from outside"
+        one.end()
+        assert two.sweep("busy") == {"task-1-e1": False, "task-1-e2": False}
+        assert (root / "task-1-e1" / "workspace" / "a").read_text() == "work"
+        assert two.sweep("over") == {"task-1-e1": True, "task-1-e2": False}
+    finally:
+        one.end()
+        two.end()
+    assert swept(root, lambda *_: False) == {"task-1-e2": True}

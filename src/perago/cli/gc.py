@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Found:
-    """What goes, or would go; ``kept`` says why a staging branch stays."""
+    """What goes, or would go; ``kept`` says why a directory or a staging branch stays."""
 
     deleted: bool
     directories: list[str] = field(default_factory=list)
@@ -148,6 +148,7 @@ def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> None:
         store.close()
     freed = home.store.collect(age, dry_run=not found.deleted)
     found.directories += [str(each.path) for each in rooms if each.removed]
+    found.kept |= {str(each.path): each.why for each in rooms if not each.removed}
     names = (f"{repository}/{branch}" for repository, branch in branches)
     found.branches += [name for name in names if name not in found.branches]
     found.objects, found.commits, found.bytes = freed.objects, freed.commits, freed.bytes_freed
@@ -162,8 +163,8 @@ def _show(found: Found) -> None:
     for branch in found.unfinished:
         done = "completed" if found.deleted else "would complete"
         say(f"{done} the unfinished replacement on {plain(branch)}")
-    for branch, why in found.kept.items():
-        say(f"[dim]kept {plain(branch)}: {plain(why)}[/dim]")
+    for name, why in found.kept.items():
+        say(f"[dim]kept {plain(name)}: {plain(why)}[/dim]")
     say(
         f"{verb} {found.commits} unreachable commits and {found.objects} objects, "
         f"{size(found.bytes)}"

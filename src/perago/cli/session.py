@@ -73,7 +73,8 @@ class Session:
 
     def _tidy(self, store: StoreKind) -> None:
         """Remove what dead attempts left; on a server that cannot be asked it waits for gc."""
-        sweep_rooms(self.home, self.settings.gc_ttl_seconds)
+        with suppress(PeragoError):  # An attempt has said why the root cannot be used.
+            sweep_rooms(self.home, self.settings.gc_ttl_seconds)
         if store == "embedded":
             drop_branches(self.home.store, orphaned_branches(self.home))
             return

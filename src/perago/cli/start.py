@@ -47,11 +47,13 @@ def start(
     from perago.worker.state import lock_root
     from perago.worker.supervisor import Ending
     from perago.workshop import store_of, watched
+    from perago.workspace.rooms import claim_root
 
     store_of(settings, tasks)
     refuse_unregistered(client, tasks)
     client.close()
     _reap()
+    claim_root(settings.workspace_root)
     with lock_root(settings.workspace_root):
         plan = Plan(settings, tasks, jobs, mode)
         with watched(plan, tuple(modules)) as supervisor:

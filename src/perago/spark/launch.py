@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,15 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from perago.errors import RuntimeConfigError
+from perago.errors import RuntimeConfigError, WorkspaceError
 from perago.protocol.spark import SESSION_DEFAULTS, Application
+from perago.protocol.sweep import Owner
 from perago.settings import SparkSettings
 from perago.spark import java
-from perago.workspace.owner import is_alive, token_of
+from perago.workspace.owner import standing, token_of
+from perago.workspace.rooms import remove_tree
 
 _OWNER: Final = "owner.json"
 _PYTHON: Final = "PYSPARK_PYTHON"
 _TAIL_LINES: Final = 20
+_FOREIGN_SECONDS: Final = 86_400.0
 # What every start says, whatever the log level: it comes before there is a logger.
 _NOISE: Final = (
     "WARNING: Using incubator modules",
@@ -159,8 +163,16 @@ def sweep(root: Path) -> None:
     with suppress(FileNotFoundError):
         for path in root.iterdir():
             owner = _owner(path)
-            if owner is not None and not is_alive(*owner):
-                shutil.rmtree(path, ignore_errors=True)
+            if owner is not None and _is_left(path, standing(*owner)):
+                with suppress(WorkspaceError):  # The next one tries again.
+                    remove_tree(path, lambda: False)
+
+
+def _is_left(path: Path, owner: Owner) -> bool:
+    """Tell whether nobody needs it; of an owner in another container only the age tells (W5)."""
+    if owner is Owner.FOREIGN:
+        return time.time() - path.stat().st_mtime > _FOREIGN_SECONDS
+    return owner is Owner.GONE
 
 
 def _scratch(root: Path) -> Path:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from perago.data.files import find, is_data, kind_of
 from perago.errors import UsageError
 from perago.ports import InPlace
 from perago.protocol.spark import is_leftover
+from perago.workspace import trees
 
 GLOB = re.compile(r"[*?\[\]{}]")
 
@@ -100,16 +101,28 @@ class LocalPlace:
 
     def scrub(self) -> None:
         """Remove leftovers, unless the input had them (then they are content)."""
-        for directory, folders, files in os.walk(self.root):
-            relative = Path(directory).relative_to(self.root).as_posix()
-            base = "" if relative == "." else f"{relative}/"
-            for name in [*folders]:
-                if is_leftover(f"{base}{name}/") and not self._had(f"{base}{name}/"):
-                    shutil.rmtree(Path(directory, name), ignore_errors=True)
-                    folders.remove(name)
-            for name in files:
-                if is_leftover(base + name) and base + name not in self.before:
-                    Path(directory, name).unlink(missing_ok=True)
+        with suppress(OSError), trees.opened(self.root) as top:
+            pending = [""]
+            while pending:
+                base = pending.pop()
+                with suppress(OSError), trees.beneath(top, base.rstrip("/")) as directory:
+                    pending += self._scrub(directory, base)
+
+    def _scrub(self, directory: int, base: str) -> Iterator[str]:
+        """Scrub one open directory, and name those in it that stay; no link is followed (V6)."""
+        with os.scandir(directory) as found:
+            entries = list(found)
+        for entry in entries:
+            path = base + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if is_leftover(f"{path}/") and not self._had(f"{path}/"):
+                    with suppress(OSError):
+                        trees.remove(directory, entry.name)
+                else:
+                    yield f"{path}/"
+            elif is_leftover(path) and path not in self.before:
+                with suppress(OSError):
+                    os.unlink(entry.name, dir_fd=directory)
 
     def _had(self, folder: str) -> bool:
         return any(path.startswith(folder) for path in self.before)

@@ -13,10 +13,11 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from perago.errors import UnpublishableFileError
 from perago.ports import Advance
 from perago.protocol.values import Entry
 from perago.transfer import copying, trimming
@@ -110,7 +111,7 @@ class ContentCache:
                 return
         self._size.grew(entry.size)
 
-    def keep(self, entry: Entry, source: Path) -> None:
+    def keep(self, entry: Entry, source: Path, opens: Callable[[], int] | None = None) -> None:
         """Remember a file's content, as above, a big one by and by.
 
         What the file's owner writes to it meanwhile is noticed, or found out when it is read.
@@ -119,8 +120,8 @@ class ContentCache:
         if place is None or not self._fits(entry):
             return
         try:
-            reading = os.open(source, _READ)
-        except OSError:
+            reading = os.open(source, _READ) if opens is None else opens()
+        except (OSError, UnpublishableFileError):
             return
         if entry.size > PACKED_BYTES:
             before = _stamp(reading)

@@ -15,10 +15,11 @@ from perago.protocol.job import parse_workspace
 from perago.protocol.outcome import Outcome, shorten
 from perago.protocol.values import Claim, Staging, Status
 from perago.worker.crew import Crew
-from perago.workspace.rooms import remove_tree
-from perago.workspace.sweeper import sweep
+from perago.workspace.sweeper import remove_room_of, sweep
 
 _CREW: Final = 2
+REMOVAL_SECONDS: Final = 5.0
+"""How long a report waits for the removal of a directory; the rest is removed after it."""
 Note = Callable[[str, Mapping[str, object]], None]
 
 
@@ -33,6 +34,8 @@ class Grounds:
     broker: Callable[[Claim, str], Broker]
     """Makes the broker for one claim and one worker id."""
     reason_limit: int
+    in_progress: Callable[[str], bool | None] | None = None
+    """Asks whether the task of an id is in progress; None: it is not known."""
     alone: bool = True
     """Whether an execution that was ended is really over; a thread may still use its things."""
 
@@ -47,13 +50,23 @@ class Dead:
 
 
 class Aftermath:
-    """Cleans up and reports, away from the supervisor's own thread."""
+    """Cleans up and reports, away from the supervisor's own thread.
+
+    Directories of a hundred thousand files take long to remove: what does not wait for that, a
+    claim that is given back above all, is done by others.
+    """
 
     def __init__(self, grounds: Grounds, clock: Clock, note: Note) -> None:
         self._grounds = grounds
         self._clock = clock
         self._note = note
-        self._crew = Crew("aftermath", _CREW, lambda error: note("failed", {"why": str(error)}))
+
+        def failed(error: Exception) -> None:
+            note("failed", {"why": str(error)})
+
+        self._crew = Crew("aftermath", _CREW, failed)
+        self._errands = Crew("errand", _CREW, failed)
+        self._broom = Crew("sweep", 1, failed)
 
     def settle(self, dead: Dead, done: Callable[[], None]) -> None:
         """Remove what it left, report it, then say so (steps 13 to 15 of the lifecycle)."""
@@ -61,41 +74,68 @@ class Aftermath:
 
     def do(self, errand: Callable[[], None]) -> None:
         """Do something else that must not keep the supervisor waiting."""
-        self._crew.do(errand)
+        self._errands.do(errand)
 
     def sweep(self) -> None:
         """Remove the directories of owners that are gone."""
         grounds = self._grounds
-        swept = sweep(grounds.root, grounds.ttl_seconds, self._clock)
+        ask = grounds.in_progress
+
+        def in_progress(_: str, marker: Mapping[str, object]) -> bool | None:
+            return ask(str(marker.get("task_id", ""))) if ask is not None and marker else None
+
+        swept = sweep(grounds.root, grounds.ttl_seconds, self._clock, in_progress=in_progress)
         if gone := [str(found.path) for found in swept if found.removed]:
             self._note("swept", {"directories": gone})
+        for found in swept:
+            if found.failed:
+                self._note("failed to clean attempt-local workspace", {"why": found.why})
+
+    def sweep_soon(self) -> None:
+        """Have the directories of owners that are gone removed."""
+        if not self._broom.left:  # The last sweep may still be at it.
+            self._broom.do(self.sweep)
 
     @property
     def left(self) -> int:
-        """Count what is not done yet."""
-        return self._crew.left
+        """Count what is not done yet and has to be; the next start goes on with a sweep."""
+        return self._crew.left + self._errands.left
 
     def close(self, timeout_seconds: float) -> bool:
         """Finish; False when something is still under way."""
-        return self._crew.close(timeout_seconds)
+        deadline = self._clock.monotonic() + timeout_seconds
+        crews = (self._errands, self._crew)
+        done = [crew.close(max(0.0, deadline - self._clock.monotonic())) for crew in crews]
+        self._broom.close(0.0)
+        return all(done)
 
     def _settle(self, dead: Dead, done: Callable[[], None]) -> None:
+        removed = True
         try:
             if self._grounds.alone:
-                self._remove_room(dead)
+                deadline = self._clock.monotonic() + REMOVAL_SECONDS
+                removed = self._remove_room(dead, lambda: self._clock.monotonic() > deadline)
                 self._drop_staging(dead)
             if dead.reason:
                 self._report(dead)
         finally:
             done()
+            if not removed:
+                self._broom.do(lambda: self._finish_removal(dead))
 
-    def _remove_room(self, dead: Dead) -> None:
-        attempt = dead.claim.attempt
+    def _remove_room(self, dead: Dead, out_of_time: Callable[[], bool]) -> bool:
+        """Remove its directory; False when the time was up."""
+        attempt, execution_id = dead.claim.attempt, dead.claim.execution_id
         try:
-            path = self._grounds.root / names.room(attempt.task_id, dead.claim.execution_id)
-            remove_tree(path, lambda: False)
+            remove_room_of(self._grounds.root, attempt.task_id, execution_id, out_of_time)
         except PeragoError as error:
+            if out_of_time():
+                return False
             self._note("failed to clean attempt-local workspace", {"why": str(error)})
+        return True
+
+    def _finish_removal(self, dead: Dead) -> None:
+        self._remove_room(dead, lambda: False)
 
     def _drop_staging(self, dead: Dead) -> None:
         if self._grounds.drop is None:

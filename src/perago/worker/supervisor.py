@@ -330,7 +330,7 @@ class Supervisor:
             self._chorus.worker("poller replaced", {"why": "a poll did not come back"})
         if now - self._swept_at > self._settings.gc_interval_seconds:
             self._swept_at = now
-            self._aftermath.do(self._aftermath.sweep)
+            self._aftermath.sweep_soon()
         portrait = self._portrait()
         self.not_ready = portrait.not_ready
         self._write_state(portrait.as_json())

@@ -5,11 +5,9 @@ The marker stands beside the author's directory, not in it: no guard sees it, no
 
 from __future__ import annotations
 
-import json
 import os
-import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perago.errors import WorkspaceError
@@ -17,54 +15,73 @@ from perago.ports import Clock, Room
 from perago.protocol import names
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
+from perago.workspace import markers, roots, stamps, trees
 from perago.workspace.owner import token_of
+from perago.workspace.roots import WORKSPACE
 from perago.workspace.spreading import spread
-
-WORKSPACE = "workspace"
-OWN = ".perago-"  # What else a room holds starts so, the marker first of all.
-_MAX_PATH = 2048
 
 
 class AttemptRooms:
     """Makes and removes the directories of one worker."""
 
     def __init__(self, root: Path, worker_id: str, clock: Clock) -> None:
-        self._root = root
+        self._root = root.absolute()  # A body may change the working directory.
         self._worker_id = worker_id
         self._clock = clock
         self._spread = False
+        self._times_tell: dict[int, bool] = {}
 
     def enter(self, attempt: Attempt, execution_id: str) -> Room:
         """Make a directory that only this execution uses; private to this user."""
-        path = self._root / names.room(attempt.task_id, execution_id)
+        name = names.room(attempt.task_id, execution_id)
+        path = self._root / name
         try:
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._spread:
-                self._spread = True
-                spread(self._root)
-            path.mkdir(mode=0o700)
-            try:
-                self._mark(path, attempt, execution_id)
-                (path / WORKSPACE).mkdir(mode=0o700)
-            except OSError:
-                with suppress(WorkspaceError):
-                    remove_tree(path, lambda: False)  # Half a room is nobody's.
-                raise
+            with roots.opened(self._root) as root:
+                if not self._spread:
+                    self._spread = True
+                    spread(self._root)
+                os.mkdir(name, 0o700, dir_fd=root)
+                try:
+                    with trees.entered(root, name) as room:
+                        made = trees.identity(os.fstat(room))
+                        markers.write(room, self._marker(attempt, execution_id))
+                        os.mkdir(WORKSPACE, 0o700, dir_fd=room)
+                except OSError:
+                    with suppress(OSError):
+                        trees.remove(root, name)  # Half a room is nobody's.
+                    raise
         except OSError as error:
-            raise WorkspaceError(
-                f"attempt directory {path} cannot be made: {error.strerror or error}",
-                remedy="check PERAGO_WORKSPACE_ROOT, its permissions and free space",
-            ) from error
-        return Room(path, path / WORKSPACE)
+            raise _unusable("attempt directory", path, error) from error
+        return Room(path, path / WORKSPACE, made, self._do_times_tell(made[0]))
 
     def leave(self, room: Room, timeout_seconds: float) -> None:
         """Remove the directory; the marker goes last, so that a cut-off removal is swept later."""
         deadline = self._clock.monotonic() + timeout_seconds
-        remove_tree(room.workspace, lambda: self._clock.monotonic() > deadline)
-        remove_tree(room.path, lambda: False)
+        with told(room.path), roots.existing(room.path.parent) as root:
+            if root is None:
+                return
+            try:
+                remove_room(
+                    root, room.path.name, lambda: self._clock.monotonic() > deadline, room.made
+                )
+            except OSError:
+                self._abandon(root, room)
+                raise
 
-    def _mark(self, path: Path, attempt: Attempt, execution_id: str) -> None:
-        marker = {
+    def _do_times_tell(self, device: int) -> bool:
+        """Try it once for a file system; where it is full it is tried again."""
+        if not self._times_tell.get(device):
+            self._times_tell[device] = stamps.tell(self._root)
+        return self._times_tell[device]
+
+    def _abandon(self, root: int, room: Room) -> None:
+        """Say that nobody works there any more, so that a sweep tries again while we live (W5)."""
+        with suppress(OSError), trees.entered(root, room.path.name, room.made) as fd:
+            if marker := markers.read(fd):
+                markers.write(fd, marker | {"abandoned_at": self._clock.now()})
+
+    def _marker(self, attempt: Attempt, execution_id: str) -> dict[str, object]:
+        return {
             "workflow_instance_id": attempt.workflow_instance_id,
             "task_id": attempt.task_id,
             "execution_id": execution_id,
@@ -75,50 +92,70 @@ class AttemptRooms:
             "owner_token": token_of(os.getpid()),
             "started_at": self._clock.now(),
         }
-        # Renamed into place: a marker that can be read is whole.
-        draft = path / f"{MARKER}.new"
-        draft.write_text(json.dumps(marker, indent=2) + "\n")
-        draft.rename(path / MARKER)
+
+
+def claim_root(root: Path) -> None:
+    """Make a root ours before anything is put into it; another's is refused (V6)."""
+    try:
+        with roots.opened(root):
+            pass
+    except OSError as error:
+        raise _unusable("root", root, error) from error
+
+
+def check_root(root: Path) -> None:
+    """Refuse a root that is another's; nothing is made or marked."""
+    try:
+        with roots.existing(root) as fd:
+            if fd is not None:
+                roots.claim(fd, root, dry_run=True)
+    except OSError as error:
+        raise _unusable("root", root, error) from error
+
+
+def remove_room(
+    root: int,
+    name: str,
+    out_of_time: Callable[[], bool] = trees.never,
+    made: trees.Identity | None = None,
+) -> None:
+    """Remove an attempt directory in an open root, its marker last; what is gone is fine."""
+    try:
+        trees.unlock(root, name)
+        with trees.entered(root, name, made) as room:
+            trees.empty(room, out_of_time, keep=(MARKER,))
+            trees.remove(room, MARKER)
+        os.rmdir(name, dir_fd=root)
+    except FileNotFoundError:
+        return
 
 
 def remove_tree(path: Path, out_of_time: Callable[[], bool]) -> None:
     """Remove a directory without following links; what is already gone is fine."""
-    directories = [os.fspath(path)]
+    with told(path), suppress(FileNotFoundError), trees.opened(path.parent) as above:
+        trees.remove(above, path.name, out_of_time)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Say in one sentence why a directory could not be removed, and what could not."""
     try:
-        for directory in directories:  # It grows while we walk down it.
-            for entry in _entries(directory):
-                if out_of_time():
-                    raise WorkspaceError(
-                        f"time is up while removing {path}",
-                        remedy="nothing to do: the next sweep removes the rest",
-                    )
-                with suppress(FileNotFoundError):
-                    if entry.is_dir(follow_symlinks=False):
-                        directories.append(_within_reach(entry.path, path, len(directories)))
-                    else:
-                        os.unlink(entry.path)  # noqa: PTH108 - a hot loop over plain strings
-        for directory in reversed(directories):
-            with suppress(FileNotFoundError):
-                os.rmdir(directory)  # noqa: PTH106 - as above
+        yield
+    except TimeoutError as error:
+        raise WorkspaceError(
+            f"time is up while removing {path}",
+            remedy="nothing to do: the next sweep removes the rest",
+        ) from error
     except OSError as error:
-        raise WorkspaceError(f"{path} cannot be removed: {error.strerror or error}") from error
+        what = f"{error.filename!a}: " if isinstance(error.filename, str) else ""
+        raise WorkspaceError(
+            f"{path} cannot be removed: {what}{error.strerror or error}",
+            remedy="unmount or release what is in the way; the next sweep tries again",
+        ) from error
 
 
-def _within_reach(directory: str, top: Path, number: int) -> str:
-    """Lift a directory whose path grows beyond what the system takes; it goes anyway."""
-    if len(os.fsencode(directory)) < _MAX_PATH:
-        return directory
-    lifted = os.fspath(top / f"{OWN}deep-{number}")
-    os.rename(directory, lifted)  # noqa: PTH104 - as above
-    return lifted
-
-
-def _entries(directory: str) -> list[os.DirEntry[str]]:
-    """List a directory; modes are not content, so they may be changed to get at it."""
-    try:
-        if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-            os.chmod(directory, stat.S_IRWXU)  # noqa: PTH101 - as above
-        with os.scandir(directory) as found:
-            return list(found)
-    except FileNotFoundError:
-        return []
+def _unusable(what: str, path: Path, error: OSError) -> WorkspaceError:
+    return WorkspaceError(
+        f"{what} {path} cannot be made: {error.strerror or error}",
+        remedy="check PERAGO_WORKSPACE_ROOT, its permissions and free space",
+    )

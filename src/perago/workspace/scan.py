@@ -6,23 +6,27 @@ read, is refused before anything is uploaded.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import stat
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from perago.errors import UnpublishableFileError
-from perago.ports import Advance
+from perago.ports import Advance, Room
 from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_local, is_marker
 from perago.protocol.values import Entry, Manifest
 from perago.transfer import parallel
 from perago.transfer.hashing import Hashing
+from perago.workspace import trees
 
 CHUNK = 1 << 20
 # A write in the same tick of the file system's clock as our look would not show in the times.
@@ -42,15 +46,25 @@ class Baseline:
     taken_ns: int
     hashes: Mapping[str, Entry] = field(default_factory=dict)
     content: Content = lambda entry: entry
+    times_tell: bool = True
+    """Whether the file system notes the time of every change; where not, nothing is untouched."""
 
     def untouched(self, path: str, found: Stamp) -> bool:
         """Tell by size, times and inode; a stamp too fresh to trust says no."""
         stamp = self.stamps.get(path)
-        return stamp == found and stamp[2] < self.taken_ns - _RACY_NS
+        return self.times_tell and stamp == found and stamp[2] < self.taken_ns - _RACY_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """The wanted state, and how each of its files looked when it was compared."""
+
+    manifest: Manifest
+    stamps: Mapping[str, Stamp]
 
 
 def baseline(
-    root: Path,
+    root: Path | Room,
     manifest: Manifest,
     algorithm: str = "sha256",
     content: Content = lambda entry: entry,
@@ -61,30 +75,89 @@ def baseline(
     could tell whether it was changed.
     """
     taken = time.time_ns()
-    stamps = {path: _stamp(os.lstat(f"{root}/{path}")) for path in manifest}
-    with _directory(root) as root_fd:
+    with _opened(root) as fd:
+        found = {path: _stamp(seen) for path, seen in _walk(fd)}
+        stamps = {path: found[path] for path in manifest if path in found}
+        if gone := next((path for path in manifest if path not in stamps), None):
+            raise _changed(gone)
         hashes = {
-            path: _hash(root_fd, path, algorithm)
+            path: _hash(fd, path, algorithm, stamps[path])
             for path, entry in manifest.items()
             if _scheme(entry) is None
         }
-    return Baseline(manifest, stamps, taken, hashes, content)
+    times_tell = not isinstance(root, Room) or root.times_tell
+    return Baseline(manifest, stamps, taken, hashes, content, times_tell)
 
 
-def survey(root: Path, selection: Selection) -> Tree:
+def survey(root: Path | Room, selection: Selection) -> Tree:
     """List the files guards may see; cheap, nothing is opened."""
-    return Tree.of(
-        path
-        for path, found in _walk(root)
-        if stat.S_ISREG(found.st_mode) and not is_marker(path) and not selection.excludes(path)
-    )
+    with _opened(root) as fd:
+        return Tree.of(
+            path
+            for path, found in _walk(fd)
+            if stat.S_ISREG(found.st_mode) and not is_marker(path) and not selection.excludes(path)
+        )
 
 
-def scan(root: Path, selection: Selection, algorithm: str, before: Baseline) -> Manifest:
+def scan(root: Path | Room, selection: Selection, algorithm: str, before: Baseline) -> Manifest:
     """Read the wanted state of the workspace, hashing only what may have changed."""
+    return look(root, selection, algorithm, before).manifest
+
+
+def look(root: Path | Room, selection: Selection, algorithm: str, before: Baseline) -> Scanned:
+    """Read the wanted state as :func:`scan` does, and remember how each file looked."""
+    with _opened(root) as fd:
+        files = _files(fd, selection)
+        stamps = {path: _stamp(files[path]) for path in check_local(selection, files)}
+        manifest: dict[str, Entry] = {}
+        pending: dict[str, Stamp] = {}
+        for path, stamp in stamps.items():
+            known = before.manifest.get(path)
+            if known and known.checksum and before.untouched(path, stamp):
+                manifest[path] = known
+            else:
+                pending[path] = stamp
+        for path, hashed in zip(pending, _hash_all(fd, pending, algorithm, before), strict=True):
+            known = before.manifest.get(path)
+            manifest[path] = known if known and _is_same(before, path, known, hashed) else hashed
+    return Scanned(manifest, stamps)
+
+
+class Source:
+    """The files of a workspace, opened as they were scanned: not by a path that others can bend.
+
+    Threads may use it together; the directory is opened when the first file is.
+    """
+
+    def __init__(self, root: Path | Room, stamps: Mapping[str, Stamp]) -> None:
+        self._root = root
+        self._stamps = stamps
+        self._lock = threading.Lock()
+        self._stack = ExitStack()
+        self._fd: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def opener(self, path: str) -> Callable[[], int]:
+        """Return what opens a file, and refuses one that is not what was scanned (S3)."""
+        return functools.partial(self._open, path)
+
+    def _open(self, path: str) -> int:
+        with self._lock:
+            if self._fd is None:
+                self._fd = self._stack.enter_context(_opened(self._root))
+        return _open(self._fd, path, self._stamps[path])
+
+
+def _files(fd: int, selection: Selection) -> dict[str, os.stat_result]:
+    """Find the files that are content; refuse what can be none."""
     files: dict[str, os.stat_result] = {}
     names: Counter[tuple[int, int]] = Counter()  # How many names of a file are in here.
-    for path, found in _walk(root):
+    for path, found in _walk(fd):
         if found.st_nlink > 1:
             names[found.st_dev, found.st_ino] += 1
         if is_marker(path) or selection.excludes(path):
@@ -92,18 +165,7 @@ def scan(root: Path, selection: Selection, algorithm: str, before: Baseline) -> 
         _refuse_special(path, found)
         files[path] = found
     _refuse_outside_links(files, names)
-    manifest: dict[str, Entry] = {}
-    pending: dict[str, int] = {}
-    for path in check_local(selection, files):
-        known = before.manifest.get(path)
-        if known and known.checksum and before.untouched(path, _stamp(files[path])):
-            manifest[path] = known
-        else:
-            pending[path] = files[path].st_size
-    for path, hashed in zip(pending, _hash_all(root, pending, algorithm, before), strict=True):
-        known = before.manifest.get(path)
-        manifest[path] = known if known and _is_same(before, path, known, hashed) else hashed
-    return manifest
+    return files
 
 
 def _is_same(before: Baseline, path: str, known: Entry, hashed: Entry) -> bool:
@@ -114,17 +176,16 @@ def _is_same(before: Baseline, path: str, known: Entry, hashed: Entry) -> bool:
 
 
 def _hash_all(
-    root: Path, sizes: Mapping[str, int], algorithm: str, before: Baseline
+    fd: int, stamps: Mapping[str, Stamp], algorithm: str, before: Baseline
 ) -> list[Entry]:
     """Hash files, big ones beside each other."""
 
     def work(path: str, _: Advance) -> Entry:
         known = before.manifest.get(path)
-        return _hash(root_fd, path, (known and _scheme(known)) or algorithm)
+        return _hash(fd, path, (known and _scheme(known)) or algorithm, stamps[path])
 
-    with _directory(root) as root_fd:
-        threads = parallel.local_threads(len(sizes), sum(sizes.values()))
-        return parallel.each(list(sizes), work, lambda _: None, threads=threads)
+    threads = parallel.local_threads(len(stamps), sum(size for size, *_ in stamps.values()))
+    return parallel.each(list(stamps), work, lambda _: None, threads=threads)
 
 
 def _scheme(entry: Entry) -> str | None:
@@ -133,25 +194,19 @@ def _scheme(entry: Entry) -> str | None:
     return algorithm if algorithm in hashlib.algorithms_guaranteed else None
 
 
-def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield everything that is not a directory, without following links."""
-    pending = [""]
-    while pending:
-        directory = pending.pop()
-        try:
-            with os.scandir(root / directory) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
-                for entry in entries:
-                    path = f"{directory}/{entry.name}" if directory else entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(path)
-                    else:
-                        yield path, entry.stat(follow_symlinks=False)
-        except OSError as error:
-            raise UnpublishableFileError(
-                f"directory {directory or '.'!a} cannot be read: {error.strerror or error}",
-                remedy="leave the workspace readable, and alone once the task has returned",
-            ) from error
+def _walk(fd: int) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield everything that is not a directory, without following links or leaving the mount."""
+    try:
+        yield from trees.walk(fd)
+    except OSError as error:
+        raise _unreadable(str(error.filename or "."), error) from error
+
+
+def _unreadable(directory: str, error: OSError) -> UnpublishableFileError:
+    return UnpublishableFileError(
+        f"directory {directory!a} cannot be read: {error.strerror or error}",
+        remedy="leave the workspace readable, and alone once the task has returned",
+    )
 
 
 def _refuse_special(path: str, found: os.stat_result) -> None:
@@ -179,20 +234,16 @@ def _refuse_outside_links(
             )
 
 
-def _hash(root_fd: int, path: str, algorithm: str) -> Entry:
+def _hash(fd: int, path: str, algorithm: str, stamp: Stamp) -> Entry:
     """Read one file through directories that are not links, and notice when it changes."""
     size = 0
     try:
-        fd = _open_beneath(root_fd, path)
-        with os.fdopen(fd, "rb", buffering=0) as file:
-            before = os.fstat(fd)
-            if not stat.S_ISREG(before.st_mode):
-                raise _changed(path)
-            hashed = Hashing(algorithm, before.st_size)
+        with os.fdopen(_open(fd, path, stamp), "rb", buffering=0) as file:
+            hashed = Hashing(algorithm, stamp[0])
             while chunk := file.read(CHUNK):
                 hashed.update(chunk)
                 size += len(chunk)
-            if _stamp(os.fstat(fd)) != _stamp(before) or size != before.st_size:
+            if _stamp(os.fstat(file.fileno())) != stamp or size != stamp[0]:
                 raise _changed(path)
     except OSError as error:
         raise UnpublishableFileError(
@@ -202,32 +253,29 @@ def _hash(root_fd: int, path: str, algorithm: str) -> Entry:
     return Entry(size, hashed.checksum)
 
 
-def _open_beneath(root_fd: int, path: str) -> int:
-    """Open a file below a directory; a link anywhere on the way is an error."""
-    *directories, name = path.split("/")
-    opened: list[int] = []
-    try:
-        for directory in directories:
-            here = opened[-1] if opened else root_fd
-            opened.append(
-                os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
-            )
-            if len(opened) > 1:
-                os.close(opened.pop(0))
-        here = opened[-1] if opened else root_fd
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
-    finally:
-        for fd in opened:
-            os.close(fd)
+def _open(fd: int, path: str, stamp: Stamp) -> int:
+    """Open a file below a directory, if it still is the one that was scanned."""
+    opened = trees.open_beneath(fd, path)
+    found = os.fstat(opened)
+    if not stat.S_ISREG(found.st_mode) or _stamp(found) != stamp:
+        os.close(opened)
+        raise _changed(path)
+    return opened
 
 
 @contextmanager
-def _directory(path: Path) -> Iterator[int]:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+def _opened(root: Path | Room) -> Iterator[int]:
+    """Open what is scanned: a real directory, inside the attempt directory that was made."""
+    with ExitStack() as stack:
+        try:
+            if isinstance(root, Room):
+                room = stack.enter_context(trees.opened(root.path, root.made))
+                fd = stack.enter_context(trees.entered(room, root.workspace.name))
+            else:
+                fd = stack.enter_context(trees.opened(root))
+        except OSError as error:
+            raise _unreadable(".", error) from error
         yield fd
-    finally:
-        os.close(fd)
 
 
 def _stamp(found: os.stat_result) -> Stamp:

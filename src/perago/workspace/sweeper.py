@@ -1,27 +1,33 @@
-"""Removes the attempt directories that dead executors left (W5)."""
+"""Removes the attempt directories that dead executors left (W5); nobody else's (V6)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perago.errors import WorkspaceError
 from perago.ports import Clock
-from perago.protocol.paths import MARKER
-from perago.protocol.sweep import FoundRoom, judge
-from perago.workspace.owner import is_alive
-from perago.workspace.rooms import OWN, WORKSPACE, remove_tree
+from perago.protocol import names
+from perago.protocol.sweep import FoundRoom, Owner, judge
+from perago.workspace import markers, roots, trees
+from perago.workspace.owner import standing
+from perago.workspace.rooms import remove_room, told
+
+InProgress = Callable[[str, Mapping[str, object]], bool | None]
+"""Asks the broker for the attempt of a directory, by its name and its marker; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """One directory the sweep looked at."""
+    """One directory the sweep looked at; ``failed``: it should have gone."""
 
     path: Path
     removed: bool
     why: str
+    failed: bool = False
 
 
 def sweep(
@@ -29,77 +35,101 @@ def sweep(
     ttl_seconds: float,
     clock: Clock,
     *,
-    in_progress: Callable[[], Collection[str]] | None = None,
+    in_progress: InProgress | None = None,
     dry_run: bool = False,
 ) -> list[Swept]:
     """Judge every attempt directory below a root; keep what a living owner holds.
 
-    ``in_progress`` asks the broker for execution ids, where it can be asked. That happens after
-    the directories were listed: what is listed was claimed before.
+    The broker is asked after the directories were listed: what is listed was claimed before.
+    ``WorkspaceError``: the root is not ours.
     """
-    swept: list[Swept] = []
-    paths = list(_rooms(root))
-    busy = in_progress() if in_progress is not None else None
-    for path in paths:
-        found = _look(path, clock)
-        if busy is not None:
-            found = replace(found, in_progress=any(map(path.name.endswith, busy)))
-        verdict = judge(found, ttl_seconds)
-        removed, why = verdict.remove, verdict.why
-        if removed and not dry_run:
-            try:
-                remove_tree(path, lambda: False)
-            except WorkspaceError as error:
-                removed, why = False, str(error)
-        swept.append(Swept(path, removed, why))
-    return swept
+    with roots.existing(root) as fd:
+        if fd is None:
+            return []
+        roots.claim(fd, root, dry_run=dry_run)
+        found = [each for name in trees.names(fd) if (each := _look(fd, name, clock)) is not None]
+        return [
+            _judged(fd, root, _asked(each, in_progress), ttl_seconds, dry_run=dry_run)
+            for each in found
+        ]
 
 
-def remove_rooms_of(root: Path, execution_id: str) -> int:
-    """Remove what one dead execution left; targeted by its marker."""
-    removed = 0
-    for path in _rooms(root):
-        if _marker(path).get("execution_id") == execution_id:
-            remove_tree(path, lambda: False)
-            removed += 1
-    return removed
+def remove_room_of(
+    root: Path, task_id: str, execution_id: str, out_of_time: Callable[[], bool] = trees.never
+) -> None:
+    """Remove what one dead execution left, by its name, which nobody else's has."""
+    name = names.room(task_id, execution_id)
+    with told(root / name), roots.existing(root) as fd:
+        if fd is not None:
+            remove_room(fd, name, out_of_time)
 
 
-def _rooms(root: Path) -> Iterator[Path]:
-    if root.is_dir():
-        yield from sorted(p for p in root.iterdir() if not p.is_symlink() and _is_room(p))
+@dataclass(frozen=True, slots=True)
+class _Look:
+    found: FoundRoom
+    marker: Mapping[str, object]
+    identity: trees.Identity
 
 
-def _is_room(path: Path) -> bool:
-    """Tell an attempt directory by what is in it: a root may hold other people's directories."""
+def _look(root: int, name: str, clock: Clock) -> _Look | None:
+    """Look at an entry of a root; None when it is no attempt directory, nor looks like one."""
+    if name.startswith(roots.OWN):
+        return None
     try:
-        found = [entry.name for entry in path.iterdir()]
+        with trees.entered(root, name) as room:
+            seen = os.fstat(room)
+            marker = markers.read(room)
+            ours = markers.names_it(marker, name)
+            if not ours and not _is_shaped(room):
+                return None
+            pid, token = marker.get("owner_pid"), marker.get("owner_token", "")
+            found = FoundRoom(
+                name=name,
+                age_seconds=clock.now() - seen.st_mtime,
+                owner=standing(pid if isinstance(pid, int) else 0, str(token)) if ours else None,
+                abandoned=ours and "abandoned_at" in marker,
+                bare=not ours and roots.is_bare(room),
+            )
+            return _Look(found, marker, trees.identity(seen))
     except OSError:
-        return False
-    return all(name == WORKSPACE or name.startswith(OWN) for name in found)
+        return None
 
 
-def _look(path: Path, clock: Clock) -> FoundRoom:
-    marker = _marker(path)
-    try:
-        age = clock.now() - path.stat().st_mtime
-    except OSError:
-        age = 0.0
-    return FoundRoom(
-        name=path.name,
-        age_seconds=age,
-        owner_alive=is_alive(_number(marker.get("owner_pid")), str(marker.get("owner_token", ""))),
-        has_marker=bool(marker),
-    )
+def _is_shaped(room: int) -> bool:
+    """Tell whether a directory holds what an attempt directory does, marked or not."""
+    return all(name == roots.WORKSPACE or name.startswith(roots.OWN) for name in trees.names(room))
 
 
-def _marker(path: Path) -> dict[str, object]:
-    try:
-        found = json.loads((path / MARKER).read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _asked(look: _Look, in_progress: InProgress | None) -> _Look:
+    """Add what the broker says where it can matter; a question takes time."""
+    if in_progress is None or look.found.owner in {Owner.ALIVE, Owner.GONE}:
+        return look
+    answer = in_progress(look.found.name, look.marker)
+    return replace(look, found=replace(look.found, in_progress=answer))
 
 
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
+def _judged(root: int, path: Path, look: _Look, ttl_seconds: float, *, dry_run: bool) -> Swept:
+    name = look.found.name
+    verdict = judge(look.found, ttl_seconds)
+    if verdict.remove and not dry_run:
+        try:
+            with told(path / name):
+                if look.found.owner is None:
+                    _remove_bare(root, name)
+                else:
+                    remove_room(root, name, made=look.identity)
+        except WorkspaceError as error:
+            return Swept(path / name, removed=False, why=str(error), failed=True)
+    return Swept(path / name, verdict.remove, verdict.why)
+
+
+def _remove_bare(root: int, name: str) -> None:
+    """Remove a directory without a marker; one that has content after all stays."""
+    with suppress(FileNotFoundError):
+        with trees.entered(root, name) as room:
+            for own in trees.names(room):
+                if own.startswith(roots.OWN):
+                    os.unlink(own, dir_fd=room)
+                elif own == roots.WORKSPACE:
+                    os.rmdir(own, dir_fd=room)
+        os.rmdir(name, dir_fd=root)

@@ -65,7 +65,7 @@ class EmbeddedStore(Reading):
     def write(
         self, staging: Staging, puts: Sequence[Put], deletes: Sequence[str], advance: Advance
     ) -> None:
-        uploads = [Upload(put.key, put.source, put.entry) for put in puts]
+        uploads = [Upload(put.key, put.source, put.entry, put.opens) for put in puts]
         self._change(staging, uploads, deletes, advance)
 
     def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:

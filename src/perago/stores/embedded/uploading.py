@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,8 @@ class Upload:
     key: str
     source: Path | bytes
     expected: Entry | None = None
+    opens: Callable[[], int] | None = None
+    """Opens the source in another way than by its path."""
     known: bool = False
     """The store holds ``expected`` already: verify the source, copy nothing."""
 
@@ -63,7 +66,7 @@ def _receive_bytes(objects: ObjectDirectory, content: bytes, advance: Advance) -
 
 
 def _receive_file(objects: ObjectDirectory, upload: Upload, path: Path, advance: Advance) -> Entry:
-    source = _open(path)
+    source = _open(path, upload.opens)
     try:
         before = os.fstat(source)
         if upload.known:
@@ -82,10 +85,11 @@ def _receive_file(objects: ObjectDirectory, upload: Upload, path: Path, advance:
         os.close(source)
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, opens: Callable[[], int] | None) -> int:
     """Open a plain file, neither following a link nor waiting for a pipe."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        source = os.open(path, flags) if opens is None else opens()
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EMLINK}:
             raise UnpublishableFileError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from perago.errors import CorruptObjectError, NotFoundError
@@ -21,7 +22,7 @@ class _Nowhere(ContentCache):
     def put(self, entry: Entry, content: bytes | memoryview) -> None:
         """Forget it."""
 
-    def keep(self, entry: Entry, source: Path) -> None:
+    def keep(self, entry: Entry, source: Path, opens: Callable[[], int] | None = None) -> None:
         """Forget it."""
 
     def also(self, entry: Entry, content: str) -> None:

@@ -145,7 +145,8 @@ class Outgoing:
     def __enter__(self) -> Self:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            self._fd = os.open(self._put.source, flags)
+            opens = self._put.opens
+            self._fd = os.open(self._put.source, flags) if opens is None else opens()
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise UnpublishableFileError(

@@ -182,7 +182,7 @@ class LakeFSStore:
             with self._pace.turn():
                 content = road.upload(staging.branch, put, report)
             if content is None:
-                self._cache.keep(put.entry, put.source)
+                self._cache.keep(put.entry, put.source, put.opens)
             else:
                 self._cache.put(put.entry, content)
 
