@@ -26,6 +26,8 @@ PRIVATE_DIRECTORY: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _MOST_LINKS: Final = 40
+_SYSTEM: Final = frozenset({"lost+found"})  # In every new ext4: a root may be a mount.
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 Recognise = Callable[[Path], bool]
@@ -50,6 +52,32 @@ CACHE: Final = Use("cache", "PERAGO_CACHE_ROOT")
 WORKSPACES: Final = Use("workspace root", "PERAGO_WORKSPACE_ROOT")
 LOGS: Final = Use("log directory", "PERAGO_LOG_ROOT")
 SCRATCH: Final = Use("scratch directory of Spark", "XDG_CACHE_HOME")
+JARS: Final = Use("directory of Spark's jars", "XDG_CACHE_HOME")
+SERVERS: Final = Use("cache of servers", "PERAGO_DEV_CACHE")
+
+
+def check(root: Path, use: Use) -> os.stat_result | None:
+    """Refuse a root that is not this user's, or that others could replace; None: not there yet."""
+    if root.is_relative_to(NO_HOME):
+        raise RuntimeConfigError(
+            f"there is no place for the {use.name}: this user has no home directory",
+            remedy=use.remedy,
+        )
+    _check_way(root, use)
+    try:
+        found = root.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(root, use, error.strerror or str(error)) from error
+    if found.st_uid not in {0, os.geteuid()}:
+        raise _unusable(root, use, f"it belongs to another user (uid {found.st_uid})")
+    if found.st_uid != os.geteuid() and found.st_mode & stat.S_IWOTH:
+        raise RuntimeConfigError(
+            f"the {use.name} {root} cannot be used: everybody can write to it",
+            remedy=f"set {use.variable} to a new directory below it, or to another one",
+        )
+    return found  # What the system set up for a group may stay as it is.
 
 
 def secure(root: Path, use: Use) -> bool:
@@ -58,14 +86,14 @@ def secure(root: Path, use: Use) -> bool:
     Returns True when others could enter it until now.
     """
     root = root.absolute()
-    _look(root, use)
+    check(root, use)
     try:
         _make(root)
     except OSError as error:
         raise RuntimeConfigError(
             f"the {use.name} {root} cannot be made: {error.strerror or error}", remedy=use.remedy
         ) from error
-    found = _look(root, use)  # Again: somebody may have been quicker than we.
+    found = check(root, use)  # Again: somebody may have been quicker than we.
     if found is None or found.st_uid != os.geteuid() or not found.st_mode & _OTHERS:
         return False
     root.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
@@ -78,7 +106,7 @@ def claim(root: Path, use: Use, recognise: Recognise) -> bool:
     Returns True when others could enter it until now.
     """
     root = root.absolute()
-    there = _look(root, use) is not None
+    there = check(root, use) is not None
     if there and not is_marked(root, use) and _holds_something(root, use) and not recognise(root):
         raise RuntimeConfigError(
             f"{root} cannot be the {use.name}: it holds files that Perago did not make",
@@ -88,6 +116,17 @@ def claim(root: Path, use: Use, recognise: Recognise) -> bool:
     if not is_marked(root, use):
         _mark(root, use)
     return opened
+
+
+def adopt(root: Path, use: Use) -> bool:
+    """Mark a directory that is ours among other things; it is checked, and stays open as it is.
+
+    Returns False, as it was not closed.
+    """
+    check(root, use)
+    if not is_marked(root, use):
+        _mark(root, use)
+    return False
 
 
 def is_marked(root: Path, use: Use) -> bool:
@@ -110,17 +149,40 @@ def is_marked(root: Path, use: Use) -> bool:
     return True
 
 
-def close_to_others(root: Path, names: Iterable[str]) -> None:
-    """Take the rights of others from entries of a directory and all that is below them.
+def write_private(path: Path, text: str, suffix: str = ".draft") -> None:
+    """Replace a file that only its owner may read; whoever reads it finds all of it, or the old.
 
-    Links are neither followed nor changed, nor is what belongs to others.
+    Several who write it at once need a suffix each.
     """
+    draft = path.with_name(path.name + suffix)
+    draft.unlink(missing_ok=True)
+    fd = os.open(draft, _CREATE, PRIVATE_FILE)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def close_to_others(root: Path, names: Iterable[str]) -> bool:
+    """Take the rights of others from entries of a directory, and from all below an open one.
+
+    Links are neither followed nor changed, nor is what belongs to others. Returns True when
+    there was something to close.
+    """
+    closed = False
     with suppress(OSError), _opened(root.resolve(), os.O_DIRECTORY) as above:
         for name in names:
-            if _close_entry(above, name):
-                for _, folders, files, fd in os.fwalk(name, dir_fd=above):
+            if not _close_entry(above, name):
+                continue
+            closed = True  # From here on nobody else gets at what is below it.
+            with suppress(OSError), _opened(name, os.O_DIRECTORY, above) as top:
+                for _, folders, files, fd in os.fwalk(".", dir_fd=top):
                     for inner in (*folders, *files):
                         _close_entry(fd, inner)
+    return closed
 
 
 def tell_closed(root: Path) -> None:
@@ -211,34 +273,10 @@ def _make(root: Path) -> None:
             place.mkdir(PRIVATE_DIRECTORY if place == missing[0] else 0o755)
 
 
-def _look(root: Path, use: Use) -> os.stat_result | None:
-    """Refuse a root that is not this user's, or that others could replace; None: not there yet."""
-    if root.is_relative_to(NO_HOME):
-        raise RuntimeConfigError(
-            f"there is no place for the {use.name}: this user has no home directory",
-            remedy=use.remedy,
-        )
-    _check_way(root, use)
-    try:
-        found = root.stat()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _unusable(root, use, error.strerror or str(error)) from error
-    if found.st_uid not in {0, os.geteuid()}:
-        raise _unusable(root, use, f"it belongs to another user (uid {found.st_uid})")
-    if found.st_uid != os.geteuid() and found.st_mode & stat.S_IWOTH:
-        raise RuntimeConfigError(
-            f"the {use.name} {root} cannot be used: everybody can write to it",
-            remedy=f"set {use.variable} to a new directory below it, or to another one",
-        )
-    return found  # What the system set up for a group may stay as it is.
-
-
 def _holds_something(root: Path, use: Use) -> bool:
     try:
         with os.scandir(root) as found:
-            return next(found, None) is not None
+            return any(entry.name not in _SYSTEM for entry in found)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -246,31 +284,24 @@ def _holds_something(root: Path, use: Use) -> bool:
 
 
 def _mark(root: Path, use: Use) -> None:
-    """Write the mark beside its place and link it there: whoever reads it finds all of it."""
-    draft = root / f"{MARK}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
-        try:
-            os.write(fd, json.dumps({"use": use.name}).encode() + b"\n")
-        finally:
-            os.close(fd)
-        draft.rename(root / MARK)
+        mine = f".{os.getpid()}.{os.urandom(4).hex()}"
+        write_private(root / MARK, json.dumps({"use": use.name}) + "\n", mine)
     except OSError as error:
         raise _unusable(root, use, error.strerror or str(error)) from error
 
 
 def _close_entry(above: int, name: str) -> bool:
-    """Take the rights of others from one entry; True when it is a directory of ours."""
+    """Take the rights of others from one entry; False when there was nothing to take."""
     try:
         found = os.stat(name, dir_fd=above, follow_symlinks=False)
-        kinds = stat.S_ISREG(found.st_mode), stat.S_ISDIR(found.st_mode)
-        if found.st_uid != os.geteuid() or not any(kinds):
+        plain = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+        if not plain or found.st_uid != os.geteuid() or not found.st_mode & _OTHERS:
             return False
-        if found.st_mode & _OTHERS:
-            _chmod(above, name, found)
+        _chmod(above, name, found)
     except OSError:
         return False
-    return kinds[1]
+    return True
 
 
 def _chmod(above: int, name: str, seen: os.stat_result) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
+import pwd
 import re
-import tempfile
+import stat
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +17,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from perago.errors import RuntimeConfigError
 from perago.protocol.spark import DEFAULT_MASTER, refuse_master
+from perago.roots import NO_HOME
 
 T = TypeVar("T")
 ExecutionMode = Literal["process", "thread"]
@@ -67,8 +71,8 @@ class SparkSettings:
     log_level: str = "fatal"
     from_objects: int = 100_000
     """From so many objects or attempts on, commands work on them with Spark."""
-    scratch: Path = field(default_factory=lambda: _temporary() / "spark")
-    jars: Path = field(default_factory=lambda: _spark_jars(_Values({})))
+    scratch: Path = field(default_factory=lambda: _user_cache(_Values(os.environ)) / "spark")
+    jars: Path = field(default_factory=lambda: _user_cache(_Values(os.environ)) / "spark-jars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +106,21 @@ class Settings:
     conductor: ConductorSettings | None
     spark: SparkSettings
     ledger: LedgerSettings | None = None
+    dotenv: Path | None = None
+    """The file that was read besides the environment, if there was one."""
 
 
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     """Read settings; ``directory`` is where ``.env`` and a relative home are looked for."""
-    values = _Values({**_dotenv(directory / ".env"), **environ})
-    temporary = _temporary()
+    dotenv = directory / ".env"
+    values = _Values({**_dotenv(dotenv), **environ})
+    state, cache = _user_state(values), _user_cache(values)
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
         home=home,
         local_rooms=_local_rooms(home, values.get("PERAGO_WORKSPACE_ROOT", "")),
-        workspace_root=Path(values.get("PERAGO_WORKSPACE_ROOT", str(temporary / "workspaces"))),
-        log_root=Path(values.get("PERAGO_LOG_ROOT", str(temporary / "logs"))),
+        workspace_root=directory / values.get("PERAGO_WORKSPACE_ROOT", str(state / "workspaces")),
+        log_root=directory / values.get("PERAGO_LOG_ROOT", str(state / "logs")),
         log_file_max_bytes=values.parsed("PERAGO_LOG_FILE_MAX_SIZE", "100MB", parse_size),
         log_retention_seconds=values.parsed("PERAGO_LOG_RETENTION", "30d", parse_duration),
         worker_id_prefix=values.get("PERAGO_WORKER_ID_PREFIX", f"{platform.node()}-"),
@@ -130,7 +137,7 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         failure_reason_max_length=values.parsed("PERAGO_FAILURE_REASON_MAX_LENGTH", "500", _count),
         gc_ttl_seconds=values.parsed("PERAGO_WORKSPACE_GC_TTL", "24h", parse_duration),
         gc_interval_seconds=values.parsed("PERAGO_WORKSPACE_GC_INTERVAL", "1h", parse_duration),
-        cache_root=Path(values.get("PERAGO_CACHE_ROOT", str(_user_cache(values)))),
+        cache_root=directory / values.get("PERAGO_CACHE_ROOT", str(cache / "content")),
         cache_max_bytes=values.parsed("PERAGO_CACHE_MAX_SIZE", "10GB", parse_size),
         shutdown_force_kill_after_seconds=values.optional(
             "PERAGO_SHUTDOWN_FORCE_KILL_AFTER", parse_duration
@@ -143,9 +150,11 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
             shared_root=values.parsed("PERAGO_SPARK_SHARED_ROOT", "false", _flag),
             log_level=values.parsed("PERAGO_SPARK_LOG_LEVEL", "fatal", _log_level),
             from_objects=values.parsed("PERAGO_SPARK_FROM_OBJECTS", "100000", _count),
-            jars=_spark_jars(values),
+            scratch=cache / "spark",
+            jars=cache / "spark-jars",
         ),
         ledger=_ledger(values),
+        dotenv=dotenv if dotenv.is_file() else None,
     )
 
 
@@ -185,18 +194,32 @@ class _Values:
         return self.parsed(name, "", parse) if self.get(name, "") else None
 
 
-def _temporary() -> Path:
-    return Path(tempfile.gettempdir()) / "perago"
+def _user_state(values: _Values) -> Path:
+    """Name the place of what a worker of this user works on; never one that others can write."""
+    below = "Library" if sys.platform == "darwin" else ".local/state"
+    return _given(values, "XDG_STATE_HOME", below) / "perago"
 
 
 def _user_cache(values: _Values) -> Path:
-    """Name the place this user's workers share contents in; never one that others can write."""
-    return Path(values.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perago" / "content"
+    """Name the place of what this user's workers share and can get again."""
+    below = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    return _given(values, "XDG_CACHE_HOME", below) / "perago"
 
 
-def _spark_jars(values: _Values) -> Path:
-    """Name the place beside it for the jars of direct workspaces."""
-    return _user_cache(values).with_name("spark-jars")
+def _given(values: _Values, name: str, below: str) -> Path:
+    """Take the directory a variable names, which has to be absolute, or one of the user's home."""
+    given = Path(values.get(name, ""))
+    return given if given.is_absolute() else _user_home(values) / below
+
+
+def _user_home(values: _Values) -> Path:
+    given = Path(values.get("HOME", ""))
+    if given.is_absolute():
+        return given
+    try:
+        return Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return NO_HOME
 
 
 def _local_rooms(home: Path, root: str) -> Path:
@@ -212,9 +235,24 @@ def _local_rooms(home: Path, root: str) -> Path:
 def _dotenv(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
+    _refuse_planted(path)
     from dotenv import dotenv_values  # noqa: PLC0415 - only where there is a file to read
 
     return {key: value for key, value in dotenv_values(path).items() if value is not None}
+
+
+def _refuse_planted(path: Path) -> None:
+    """Refuse a file that another user put where everybody may: it would say where keys go."""
+    found, above = path.stat(), path.parent.stat()
+    if found.st_uid not in {0, os.geteuid(), above.st_uid}:
+        raise RuntimeConfigError(
+            f"{path} belongs to another user (uid {found.st_uid}), so it is not read",
+            remedy="change to a directory of your own",
+        )
+    if found.st_mode & stat.S_IWOTH:
+        raise RuntimeConfigError(
+            f"everybody can write to {path}, so it is not read", remedy=f"chmod 600 {path}"
+        )
 
 
 def _mode(text: str) -> ExecutionMode:

@@ -13,7 +13,8 @@ from perago.stores.embedded import durability, locks
 from perago.stores.embedded.ranges import hex_of
 
 UPLOAD_WAIT_SECONDS = 300.0
-_READ_ONLY = 0o444
+_READ_ONLY = 0o400
+_PRIVATE = 0o700
 
 
 class ObjectDirectory:
@@ -24,7 +25,7 @@ class ObjectDirectory:
         self.incoming = root / "incoming"
         self._lock = root / "uploads.lock"
         for directory in (self.objects, self.incoming):
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
 
     def uploading(self) -> AbstractContextManager[None]:
         """Keep the sweep away from the arrival of an object until the row that needs it."""
@@ -83,5 +84,5 @@ class Arrival:
         try:
             self.path.rename(place)
         except FileNotFoundError:
-            place.parent.mkdir(exist_ok=True)
+            place.parent.mkdir(mode=_PRIVATE, exist_ok=True)
             self.path.rename(place)
