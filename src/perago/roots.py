@@ -85,6 +85,15 @@ def secure(root: Path, use: Use) -> bool:
 
     Returns True when others could enter it until now.
     """
+    found = made(root, use)
+    if found.st_uid != os.geteuid() or not found.st_mode & _OTHERS:
+        return False
+    root.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
+    return True
+
+
+def made(root: Path, use: Use) -> os.stat_result:
+    """Make a directory, private if it is new, or see that the one that is there is safe."""
     root = root.absolute()
     check(root, use)
     try:
@@ -94,10 +103,9 @@ def secure(root: Path, use: Use) -> bool:
             f"the {use.name} {root} cannot be made: {error.strerror or error}", remedy=use.remedy
         ) from error
     found = check(root, use)  # Again: somebody may have been quicker than we.
-    if found is None or found.st_uid != os.geteuid() or not found.st_mode & _OTHERS:
-        return False
-    root.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
-    return True
+    if found is None:
+        raise _unusable(root, use, "somebody removes it all the time")
+    return found
 
 
 def claim(root: Path, use: Use, recognise: Recognise) -> bool:

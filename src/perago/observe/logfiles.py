@@ -19,7 +19,7 @@ from perago.workspace import trees
 _SWEEP_SECONDS: Final = 3600.0
 _RETRY_SECONDS: Final = 30.0
 _LOOK: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-_OURS: Final = re.compile(r"perago-[A-Za-z0-9_.-]{1,64}-\d{9,}-\d+\.\d{4,}\.jsonl", re.ASCII)
+_OURS: Final = re.compile(r"perago-[A-Za-z0-9_.-]{1,64}-\d+-\d+\.\d{4,}\.jsonl", re.ASCII)
 
 
 class LogFiles:
@@ -135,23 +135,7 @@ class LogFiles:
 
 def private_directory(root: Path) -> Path:
     """Make a directory for us alone, or take one that nobody else can put files into."""
-    try:
-        roots.check(root.absolute(), roots.LOGS)
-        root.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            root.mkdir(mode=0o700)
-        found = root.stat()
-    except OSError as error:
-        raise RuntimeConfigError(
-            f"the log directory {root} cannot be made: {error.strerror}",
-            remedy="set PERAGO_LOG_ROOT to a directory that the worker may write",
-        ) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), 0}:
-        raise RuntimeConfigError(
-            f"the log directory {root} belongs to another user",
-            remedy="set PERAGO_LOG_ROOT to a directory of the worker's own",
-        )
-    if found.st_mode & stat.S_IWOTH:
+    if roots.made(root, roots.LOGS).st_mode & stat.S_IWOTH:
         raise RuntimeConfigError(
             f"everybody can write to the log directory {root}",
             remedy=f"chmod 700 {root}, or set PERAGO_LOG_ROOT to another one",
