@@ -144,7 +144,7 @@ def test_a_volume_that_a_container_was_given_can_be_used(shared: Path) -> None:
         with mounted("tmpfs", shared / "pod") as volume:
             volume.chmod(0o2777)
             as_user(ALICE, lambda: claim(volume / "home"))
-            as_user(MALLORY, lambda: (volume / "theirs").mkdir())
+            as_user(MALLORY, (volume / "theirs").mkdir)
             with pytest.raises(RuntimeConfigError, match="another user"):
                 as_user(ALICE, lambda: claim(volume / "theirs"))
     except CannotMount as why:
