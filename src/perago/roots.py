@@ -193,6 +193,20 @@ def close_to_others(root: Path, names: Iterable[str]) -> bool:
     return closed
 
 
+def refuse_planted(path: Path) -> None:
+    """Refuse a file that another user put where everybody may: it would say where keys go."""
+    found, above = path.stat(), path.parent.stat()
+    if found.st_uid not in {0, os.geteuid(), above.st_uid}:
+        raise RuntimeConfigError(
+            f"{path} belongs to another user (uid {found.st_uid}), so it is not read",
+            remedy="change to a directory of your own",
+        )
+    if found.st_mode & stat.S_IWOTH:
+        raise RuntimeConfigError(
+            f"everybody can write to {path}, so it is not read", remedy=f"chmod 600 {path}"
+        )
+
+
 def tell_closed(root: Path) -> None:
     """Say on standard error that a place was open to others."""
     logging.getLogger("perago").warning(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import pwd
 import re
-import stat
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from perago import directories
 from perago.errors import RuntimeConfigError
 from perago.protocol.spark import DEFAULT_MASTER, refuse_master
-from perago.roots import NO_HOME
+from perago.roots import refuse_planted
 
 T = TypeVar("T")
 ExecutionMode = Literal["process", "thread"]
@@ -71,8 +69,8 @@ class SparkSettings:
     log_level: str = "fatal"
     from_objects: int = 100_000
     """From so many objects or attempts on, commands work on them with Spark."""
-    scratch: Path = field(default_factory=lambda: _user_cache(_Values(os.environ)) / "spark")
-    jars: Path = field(default_factory=lambda: _user_cache(_Values(os.environ)) / "spark-jars")
+    scratch: Path = field(default_factory=lambda: directories.cache(os.environ) / "spark")
+    jars: Path = field(default_factory=lambda: directories.cache(os.environ) / "spark-jars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +111,9 @@ class Settings:
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     """Read settings; ``directory`` is where ``.env`` and a relative home are looked for."""
     dotenv = directory / ".env"
-    values = _Values({**_dotenv(dotenv), **environ})
-    state, cache = _user_state(values), _user_cache(values)
+    given = {**_dotenv(dotenv), **environ}
+    values = _Values(given)
+    state, cache = directories.state(given), directories.cache(given)
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
         home=home,
@@ -194,34 +193,6 @@ class _Values:
         return self.parsed(name, "", parse) if self.get(name, "") else None
 
 
-def _user_state(values: _Values) -> Path:
-    """Name the place of what a worker of this user works on; never one that others can write."""
-    below = "Library" if sys.platform == "darwin" else ".local/state"
-    return _given(values, "XDG_STATE_HOME", below) / "perago"
-
-
-def _user_cache(values: _Values) -> Path:
-    """Name the place of what this user's workers share and can get again."""
-    below = "Library/Caches" if sys.platform == "darwin" else ".cache"
-    return _given(values, "XDG_CACHE_HOME", below) / "perago"
-
-
-def _given(values: _Values, name: str, below: str) -> Path:
-    """Take the directory a variable names, which has to be absolute, or one of the user's home."""
-    given = Path(values.get(name, ""))
-    return given if given.is_absolute() else _user_home(values) / below
-
-
-def _user_home(values: _Values) -> Path:
-    given = Path(values.get("HOME", ""))
-    if given.is_absolute():
-        return given
-    try:
-        return Path(pwd.getpwuid(os.geteuid()).pw_dir)
-    except KeyError:
-        return NO_HOME
-
-
 def _local_rooms(home: Path, root: str) -> Path:
     """Put local runs on the disk of their store, where copies are cheap, unless told otherwise.
 
@@ -235,24 +206,10 @@ def _local_rooms(home: Path, root: str) -> Path:
 def _dotenv(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
-    _refuse_planted(path)
+    refuse_planted(path)
     from dotenv import dotenv_values  # noqa: PLC0415 - only where there is a file to read
 
     return {key: value for key, value in dotenv_values(path).items() if value is not None}
-
-
-def _refuse_planted(path: Path) -> None:
-    """Refuse a file that another user put where everybody may: it would say where keys go."""
-    found, above = path.stat(), path.parent.stat()
-    if found.st_uid not in {0, os.geteuid(), above.st_uid}:
-        raise RuntimeConfigError(
-            f"{path} belongs to another user (uid {found.st_uid}), so it is not read",
-            remedy="change to a directory of your own",
-        )
-    if found.st_mode & stat.S_IWOTH:
-        raise RuntimeConfigError(
-            f"everybody can write to {path}, so it is not read", remedy=f"chmod 600 {path}"
-        )
 
 
 def _mode(text: str) -> ExecutionMode:

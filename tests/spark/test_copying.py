@@ -57,11 +57,11 @@ def test_x6_a_twin_that_dies_leaves_the_files_of_the_winner(
 ) -> None:
     with filling(tmp_path / "to") as draft:
         copy, part = work(home, draft)
-        assert [row.to_pylist() for row in copy([part])] == [[{"files": 5, "bytes": 15}]]
+        assert [row.to_pylist() for row in copy(iter([part]))] == [[{"files": 5, "bytes": 15}]]
         with monkeypatch.context() as context:
             context.setattr("perago.spark.origin.EmbeddedStore", Dying)
             with pytest.raises(KeyboardInterrupt):
-                list(copy([part]))
+                list(copy(iter([part])))
         assert read(tree_of(draft)) == {name: name.encode() for name in NAMES}
     assert read(tmp_path / "to") == {name: name.encode() for name in NAMES}
 
@@ -74,9 +74,9 @@ def test_x6_a_part_that_is_done_again_after_a_death_is_whole(
         with monkeypatch.context() as context:
             context.setattr("perago.spark.origin.EmbeddedStore", Dying)
             with pytest.raises(KeyboardInterrupt):
-                list(copy([part]))
+                list(copy(iter([part])))
         assert read(tree_of(draft)) == {}
-        list(copy([part]))
+        list(copy(iter([part])))
     assert read(tmp_path / "to") == {name: name.encode() for name in NAMES}
 
 

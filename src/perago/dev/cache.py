@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from perago import roots
+from perago import directories, roots
 from perago.dev.errors import BuildFailedError
 from perago.dev.narration import Narrator
 from perago.dev.recipes import JarRecipe, Recipe
@@ -47,8 +47,7 @@ class Cache:
         given = environ.get("PERAGO_DEV_CACHE", "").strip()
         if given:
             return cls(Path(given).expanduser().absolute())
-        base = environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
-        return cls(Path(base).expanduser() / "perago" / "servers")
+        return cls(directories.cache(environ) / "servers")
 
     def log(self, key: str) -> Path:
         """Name the log of the last build."""

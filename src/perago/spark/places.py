@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -15,7 +15,9 @@ from perago.data.files import find, is_data, kind_of
 from perago.errors import UsageError
 from perago.ports import InPlace
 from perago.protocol.spark import is_leftover
+from perago.workspace import trees
 
+_DEEPEST = 200  # Each is held open.
 GLOB = re.compile(r"[*?\[\]{}]")
 
 
@@ -100,16 +102,25 @@ class LocalPlace:
 
     def scrub(self) -> None:
         """Remove leftovers, unless the input had them (then they are content)."""
-        for directory, folders, files in os.walk(self.root):
-            relative = Path(directory).relative_to(self.root).as_posix()
-            base = "" if relative == "." else f"{relative}/"
-            for name in [*folders]:
-                if is_leftover(f"{base}{name}/") and not self._had(f"{base}{name}/"):
-                    shutil.rmtree(Path(directory, name), ignore_errors=True)
-                    folders.remove(name)
-            for name in files:
-                if is_leftover(base + name) and base + name not in self.before:
-                    Path(directory, name).unlink(missing_ok=True)
+        with suppress(OSError), trees.opened(self.root) as top:
+            self._scrub(top, "")
+
+    def _scrub(self, directory: int, base: str) -> None:
+        """Go down by descriptors: what a body put in the place of a directory is not followed."""
+        with os.scandir(directory) as found:
+            entries = list(found)
+        for entry in entries:
+            with suppress(OSError):
+                if not entry.is_dir(follow_symlinks=False):
+                    if is_leftover(base + entry.name) and base + entry.name not in self.before:
+                        os.unlink(entry.name, dir_fd=directory)
+                    continue
+                folder = f"{base}{entry.name}/"
+                if is_leftover(folder) and not self._had(folder):
+                    trees.remove(directory, entry.name)
+                elif folder.count("/") < _DEEPEST:
+                    with trees.entered(directory, entry.name) as below:
+                        self._scrub(below, folder)
 
     def _had(self, folder: str) -> bool:
         return any(path.startswith(folder) for path in self.before)
