@@ -172,7 +172,9 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.workplaces": perago("errors", "protocol", "ports", "workspace.scan"),
     "perago.spec": perago("errors", "protocol"),
     "perago.workflow": perago("errors", "workflow"),
-    "perago.settings": perago("errors", "protocol"),
+    "perago.roots": perago("errors"),
+    "perago.directories": perago("roots"),
+    "perago.settings": perago("directories", "errors", "protocol", "roots"),
 }
 # Who must never know these, now or later.
 NEVER_KNOWS: dict[str, tuple[str, ...]] = {

@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perago import roots
 from perago.brokers.conductor.registration import registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.definition import TaskDefinition
@@ -56,8 +57,10 @@ def examine(
 ) -> Iterator[Finding]:
     """Look at this machine, then at each server that is configured, and what it knows of tasks."""
     yield _python()
+    yield _configuration(settings)
     yield from _disks(settings)
     yield from _roots(settings)
+    yield from _places(settings)
     yield _asked("embedded store", lambda: _embedded(settings))
     yield _java(settings)
     if settings.lakefs is None:
@@ -99,6 +102,33 @@ def _python() -> Finding:
     if sys.version_info < OLDEST_PYTHON:
         return Finding("Python", Health.BAD, found, "use Python 3.11 or newer")
     return Finding("Python", Health.GOOD, found)
+
+
+def _configuration(settings: Settings) -> Finding:
+    """Say where the settings come from, and whether others can read keys there."""
+    what, path = "configuration", settings.dotenv
+    if path is None:
+        return Finding(what, Health.GOOD, f"the environment; there is no .env in {Path.cwd()}")
+    detail = f"the environment, then {path}"
+    if path.stat().st_mode & 0o077:
+        return Finding(
+            what, Health.DOUBTFUL, f"{detail}, which other users can read", f"chmod 600 {path}"
+        )
+    return Finding(what, Health.GOOD, detail)
+
+
+def _places(settings: Settings) -> Iterator[Finding]:
+    """Look whether what workers and runs would use is theirs; nothing is made or changed."""
+    for path, use in (
+        (settings.home, roots.HOME),
+        (settings.workspace_root, roots.WORKSPACES),
+        (settings.log_root, roots.LOGS),
+        (settings.cache_root, roots.CACHE),
+    ):
+        try:
+            roots.check(path.absolute(), use)
+        except PeragoError as error:
+            yield Finding(use.name, Health.BAD, error.message, error.remedy)
 
 
 def _java(settings: Settings) -> Finding:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from perago import directories
 from perago.errors import RuntimeConfigError
 from perago.protocol.spark import DEFAULT_MASTER, refuse_master
+from perago.roots import refuse_planted
 
 T = TypeVar("T")
 ExecutionMode = Literal["process", "thread"]
@@ -67,8 +69,8 @@ class SparkSettings:
     log_level: str = "fatal"
     from_objects: int = 100_000
     """From so many objects or attempts on, commands work on them with Spark."""
-    scratch: Path = field(default_factory=lambda: _temporary() / "spark")
-    jars: Path = field(default_factory=lambda: _spark_jars(_Values({})))
+    scratch: Path = field(default_factory=lambda: directories.cache(os.environ) / "spark")
+    jars: Path = field(default_factory=lambda: directories.cache(os.environ) / "spark-jars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ class Settings:
     conductor: ConductorSettings | None
     spark: SparkSettings
     ledger: LedgerSettings | None = None
+    dotenv: Path | None = None
+    """The file that was read besides the environment, if there was one."""
 
 
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
@@ -110,14 +114,16 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     They are made absolute once, here: a body may change the working directory.
     """
     directory = directory.absolute()
-    values = _Values({**_dotenv(directory / ".env"), **environ})
-    temporary = _temporary()
+    dotenv = directory / ".env"
+    given = {**_dotenv(dotenv), **environ}
+    values = _Values(given)
+    state, cache = directories.state(given), directories.cache(given)
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
         home=home,
         local_rooms=_local_rooms(home, directory, values.get("PERAGO_WORKSPACE_ROOT", "")),
-        workspace_root=directory / values.get("PERAGO_WORKSPACE_ROOT", f"{temporary}/workspaces"),
-        log_root=directory / values.get("PERAGO_LOG_ROOT", f"{temporary}/logs"),
+        workspace_root=directory / values.get("PERAGO_WORKSPACE_ROOT", str(state / "workspaces")),
+        log_root=directory / values.get("PERAGO_LOG_ROOT", str(state / "logs")),
         log_file_max_bytes=values.parsed("PERAGO_LOG_FILE_MAX_SIZE", "100MB", parse_size),
         log_retention_seconds=values.parsed("PERAGO_LOG_RETENTION", "30d", parse_duration),
         worker_id_prefix=values.get("PERAGO_WORKER_ID_PREFIX", f"{platform.node()}-"),
@@ -134,7 +140,7 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         failure_reason_max_length=values.parsed("PERAGO_FAILURE_REASON_MAX_LENGTH", "500", _count),
         gc_ttl_seconds=values.parsed("PERAGO_WORKSPACE_GC_TTL", "24h", parse_duration),
         gc_interval_seconds=values.parsed("PERAGO_WORKSPACE_GC_INTERVAL", "1h", parse_duration),
-        cache_root=directory / values.get("PERAGO_CACHE_ROOT", str(_user_cache(values))),
+        cache_root=directory / values.get("PERAGO_CACHE_ROOT", str(cache / "content")),
         cache_max_bytes=values.parsed("PERAGO_CACHE_MAX_SIZE", "10GB", parse_size),
         shutdown_force_kill_after_seconds=values.optional(
             "PERAGO_SHUTDOWN_FORCE_KILL_AFTER", parse_duration
@@ -147,9 +153,11 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
             shared_root=values.parsed("PERAGO_SPARK_SHARED_ROOT", "false", _flag),
             log_level=values.parsed("PERAGO_SPARK_LOG_LEVEL", "fatal", _log_level),
             from_objects=values.parsed("PERAGO_SPARK_FROM_OBJECTS", "100000", _count),
-            jars=_spark_jars(values),
+            scratch=cache / "spark",
+            jars=cache / "spark-jars",
         ),
         ledger=_ledger(values),
+        dotenv=dotenv if dotenv.is_file() else None,
     )
 
 
@@ -189,20 +197,6 @@ class _Values:
         return self.parsed(name, "", parse) if self.get(name, "") else None
 
 
-def _temporary() -> Path:
-    return Path(tempfile.gettempdir()) / "perago"
-
-
-def _user_cache(values: _Values) -> Path:
-    """Name the place this user's workers share contents in; never one that others can write."""
-    return Path(values.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "perago" / "content"
-
-
-def _spark_jars(values: _Values) -> Path:
-    """Name the place beside it for the jars of direct workspaces."""
-    return _user_cache(values).with_name("spark-jars")
-
-
 def _local_rooms(home: Path, directory: Path, root: str) -> Path:
     """Put local runs on the disk of their store, where copies are cheap, unless told otherwise.
 
@@ -216,6 +210,7 @@ def _local_rooms(home: Path, directory: Path, root: str) -> Path:
 def _dotenv(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
+    refuse_planted(path)
     from dotenv import dotenv_values  # noqa: PLC0415 - only where there is a file to read
 
     return {key: value for key, value in dotenv_values(path).items() if value is not None}

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from perago import homes, roots
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
@@ -48,24 +49,30 @@ class Home:
     rooms: Path
 
     @cached_property
+    def private(self) -> Path:
+        """Make it, or see that it is ours and that nobody else can look inside."""
+        homes.claim(self.path)
+        return self.path
+
+    @cached_property
     def store(self) -> EmbeddedStore:
         """Open the embedded store."""
-        return EmbeddedStore(self.path / "store")
+        return EmbeddedStore(self.private / "store")
 
     @cached_property
     def events(self) -> EventLog:
         """Open the event log."""
-        return EventLog(self.path / "events.sqlite")
+        return EventLog(self.private / "events.sqlite")
 
     @cached_property
     def state(self) -> State:
         """Open the local broker's state."""
-        return State(self.path / "runs.sqlite")
+        return State(self.private / "runs.sqlite")
 
     @property
     def locks(self) -> Path:
         """Name the directory of the locks that runners and executors hold while they live."""
-        return self.path / "locks"
+        return self.private / "locks"
 
     def close(self) -> None:
         """Close what was opened."""
@@ -151,6 +158,7 @@ class LocalWork:
         store = open_store(home, self.settings, self.store)
         limit = self.settings.failure_reason_max_length
         broker = LocalBroker(home.state, clock)
+        roots.secure(home.rooms, roots.WORKSPACES)
         rooms = AttemptRooms(home.rooms, f"local-{os.getpid()}", clock)
         kill_at = KillAt.from_environment(os.environ)
         ledger = ledger_of(self.settings)

@@ -13,7 +13,7 @@ import pytest
 
 from perago.dev.builds import Workshop
 from perago.dev.cache import Cache, Made, flaw, sha256
-from perago.dev.errors import WrongContentError
+from perago.dev.errors import BuildFailedError, WrongContentError
 from perago.dev.narration import Silent
 from perago.dev.recipes import JarRecipe
 from perago.dev.tools import Tools
@@ -54,7 +54,7 @@ def maker(made: list[Path]) -> Callable[[Path], None]:
 def test_it_lies_where_the_user_keeps_caches() -> None:
     assert Cache.of({"XDG_CACHE_HOME": "/x"}).root == Path("/x/perago/servers")
     assert Cache.of({"PERAGO_DEV_CACHE": "/y", "XDG_CACHE_HOME": "/x"}).root == Path("/y")
-    assert Cache.of({}).root == Path.home() / ".cache/perago/servers"
+    assert Cache.of({"HOME": "/home/u"}).root == Path("/home/u/.cache/perago/servers")
 
 
 def test_what_is_there_is_not_made_again(cache: Cache) -> None:
@@ -62,6 +62,15 @@ def test_what_is_there_is_not_made_again(cache: Cache) -> None:
     first = cache.provide(RECIPE, maker(made), Silent())
     assert cache.provide(RECIPE, maker(made), Silent()) == first
     assert len(made) == 1
+
+
+def test_a_directory_that_somebody_else_made_is_not_replaced(cache: Cache) -> None:
+    mine = cache.place(RECIPE) / "thesis.tex"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("precious")
+    with pytest.raises(BuildFailedError, match=r"did not make it.*PERAGO_DEV_CACHE"):
+        cache.provide(RECIPE, maker([]), Silent())
+    assert mine.read_text() == "precious"
 
 
 def test_changed_bytes_are_refused_and_made_again(cache: Cache) -> None:

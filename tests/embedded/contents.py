@@ -46,4 +46,4 @@ def _check_object(store: EmbeddedStore, digest: str, size: int) -> None:
     content = path.read_bytes()
     assert len(content) == size
     assert hashlib.sha256(content).hexdigest() == digest
-    assert stat.S_IMODE(path.stat().st_mode) == 0o444
+    assert stat.S_IMODE(path.stat().st_mode) == 0o400

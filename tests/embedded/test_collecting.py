@@ -88,12 +88,26 @@ def test_a_dropped_upload_goes_with_its_branch(store: EmbeddedStore, clock: Cloc
 
 
 def test_files_of_dead_processes_are_removed(store: EmbeddedStore, root: Path) -> None:
-    (root / "incoming" / "4711-dead").write_bytes(b"half")
+    (root / "incoming" / f"4711-{'0' * 32}").write_bytes(b"half")
     orphan = root / "objects" / "ab" / ("ab" * 32)
     orphan.parent.mkdir(exist_ok=True)
     orphan.write_bytes(b"no row")
     assert store.collect(DAY) == Collected(0, 0, 1, 1, len(b"half") + len(b"no row"))
     assert not orphan.exists()
+
+
+def test_files_of_others_stay_and_no_link_is_followed(
+    store: EmbeddedStore, root: Path, tmp_path: Path
+) -> None:
+    theirs = [root / "incoming" / "notes.txt", root / "objects" / "ab" / "notes.txt"]
+    outside = tmp_path / "outside"
+    theirs += [outside / ("cd" * 32), root / "objects" / "photos" / ("ph" * 32)]
+    for path in theirs:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("precious")
+    (root / "objects" / "cd").symlink_to(outside)
+    assert store.collect(0).objects == 0
+    assert [path for path in theirs if not path.exists()] == []
 
 
 def test_a_file_without_a_row_is_not_trusted(

@@ -53,6 +53,7 @@ FAMILIES = (
         (
             "tests/lakefs/test_hard_races.py",
             "tests/embedded/test_races.py",
+            "tests/embedded/test_openers.py",
             "tests/protocol/test_publication_races.py",
         ),
         settings={"PERAGO_RACE_ROUNDS": "50"},

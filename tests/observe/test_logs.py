@@ -210,3 +210,31 @@ def test_a_full_disk_loses_lines_and_says_so_but_never_raises(tmp_path: Path) ->
     files.write("after")
     files.close()
     assert files.path.read_text() == "after\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["perago-notes.jsonl", "perago-report-2024.jsonl", "perago-a-1-1.jsonl", "x.jsonl"]
+)
+def test_retention_removes_only_files_that_a_worker_has_named(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "logs"
+    root.mkdir(mode=0o700)
+    mine = root / name
+    mine.write_text("of the operator")
+    os.utime(mine, (1, 1))
+    open_log(root).close()
+    assert mine.read_text() == "of the operator"
+
+
+def test_retention_leaves_what_is_behind_a_link_and_what_is_no_file(tmp_path: Path) -> None:
+    root, precious = tmp_path / "logs", tmp_path / "precious.jsonl"
+    root.mkdir(mode=0o700)
+    precious.write_text("of the operator")
+    os.utime(precious, (1, 1))
+    (root / "perago-two-1-1.0000.jsonl").symlink_to(precious)
+    (root / "perago-two-1-1.0001.jsonl").mkdir()
+    os.mkfifo(root / "perago-two-1-1.0002.jsonl")
+    os.utime(root / "perago-two-1-1.0002.jsonl", (1, 1))
+    files = open_log(root)
+    assert files.sweep() == []
+    files.close()
+    assert precious.read_text() == "of the operator"

@@ -258,12 +258,12 @@ def test_a_pack_that_was_dropped_by_another_is_left(root: Path, tmp_path: Path) 
 
 
 def test_drafts_of_the_dead_go(root: Path, cache: ContentCache) -> None:
-    root.mkdir()
-    for name, hours in (("new-1-old", 2), ("new-1-young", 0)):
+    old, young = f"new-1-{'0' * 32}", f"new-1-{'1' * 32}"
+    for name, hours in ((old, 2), (young, 0)):
         (root / name).write_bytes(b"half")
         os.utime(root / name, (time.time() - hours * 3600, time.time() - hours * 3600))
     cache.trim()
-    assert [path.name for path in root.glob("new-*")] == ["new-1-young"]
+    assert [path.name for path in root.glob("new-*")] == [young]
 
 
 def test_nothing_is_kept_where_nothing_may_be(tmp_path: Path) -> None:

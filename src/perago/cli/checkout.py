@@ -28,19 +28,17 @@ def checkout(
     as_json: AsJson = False,
 ) -> None:
     """Copy one version to a directory; the copies are yours, the store stays as it is."""
-    from perago.errors import UsageError
     from perago.stores.spans import Listed
+    from perago.transfer.filling import refuse_used
     from perago.wiring import home_of, settings_here
 
     select, settings = selection_of(prefix), settings_here()
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UsageError(f"{directory} is not empty", remedy="name a new directory")
+    refuse_used(directory)
     home = home_of(settings).existing()
     name = repository_of(home, repository)
     commit = home.store.commit(name, ref)
     listed = Listed(home.store, name, commit.id, select.root)
     by_spark = wants_spark(engine, listed, settings)
-    directory.mkdir(parents=True, exist_ok=True)
     if by_spark:
         files, total = _by_spark(listed, select, settings, directory)
     else:
@@ -57,14 +55,14 @@ def _by_threads(
     from perago.cli.progress import bytes_bar
     from perago.ports import Fetch
     from perago.protocol.paths import plan_download
+    from perago.transfer.filling import filling, tree_of
 
     name, commit = listed.repository, listed.commit
     manifest = plan_download(select, store.listing(name, commit, select.root))
     total = sum(entry.size for entry in manifest.values())
-    with bytes_bar(f"checkout {short(commit)}", total) as advance:
-        wanted = [
-            Fetch(select.key(path), entry, directory / path) for path, entry in manifest.items()
-        ]
+    with bytes_bar(f"checkout {short(commit)}", total) as advance, filling(directory) as draft:
+        tree = tree_of(draft)
+        wanted = [Fetch(select.key(path), entry, tree / path) for path, entry in manifest.items()]
         store.fetch(name, commit, wanted, advance)
     return len(manifest), total
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from perago import directories, roots
 from perago.dev.errors import BuildFailedError
 from perago.dev.narration import Narrator
 from perago.dev.recipes import JarRecipe, Recipe
@@ -46,8 +47,7 @@ class Cache:
         given = environ.get("PERAGO_DEV_CACHE", "").strip()
         if given:
             return cls(Path(given).expanduser().absolute())
-        base = environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
-        return cls(Path(base).expanduser() / "perago" / "servers")
+        return cls(directories.cache(environ) / "servers")
 
     def log(self, key: str) -> Path:
         """Name the log of the last build."""
@@ -64,6 +64,7 @@ class Cache:
 
         Of several processes that ask at once, one makes it and the others wait.
         """
+        roots.check(self.root, roots.SERVERS)  # What is in it will be run.
         with self.locked(recipe.key, narrator):
             place = self.place(recipe)
             problem = flaw(place, recipe)
@@ -103,11 +104,22 @@ class Cache:
         try:
             yield directory
             if place.exists():
+                _refuse_strange(place)
                 place.rename(directory / ".replaced")
             directory.rename(place)
             shutil.rmtree(place / ".replaced", ignore_errors=True)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def _refuse_strange(place: Path) -> None:
+    """Refuse to replace a directory that we did not make, whatever made it have this name."""
+    if not place.is_symlink() and ((place / _ENTRY).exists() or not any(place.iterdir())):
+        return
+    raise BuildFailedError(
+        f"{place} is in the way: Perago did not make it",
+        remedy="remove it if nobody needs it, or set PERAGO_DEV_CACHE to another directory",
+    )
 
 
 def flaw(place: Path, recipe: Recipe) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from perago import homes
 from perago.dev.endpoints import (
     ConductorEndpoint,
     LakeFSEndpoint,
@@ -155,6 +156,7 @@ class Instance:
         return self.directory / "instance.json"
 
     def _prepared(self, blocks: Blocks) -> InstanceRecord:
+        homes.claim(self.directory.parent.parent)
         for folder in (self.directory.parent, self.directory, self.directory / "logs"):
             folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIRECTORY)
         record = load(self._file) or InstanceRecord(name=self.name, blocks=blocks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import string
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
+from perago import roots
 from perago.dev.processes import Process
 from perago.errors import UsageError
 
@@ -17,7 +17,6 @@ ServerName = Literal["s3", "lakefs", "conductor"]
 Blocks = Literal["local", "s3"]
 # In the order they are started: lakeFS may keep its blocks in the S3 store.
 SERVERS: tuple[ServerName, ...] = ("s3", "lakefs", "conductor")
-PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 _LETTERS = string.ascii_uppercase + string.digits
 
@@ -80,9 +79,4 @@ def save(path: Path, record: InstanceRecord) -> None:
 
 def write_private(path: Path, text: str) -> None:
     """Replace a file that only its owner may read, at no moment otherwise."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    draft.replace(path)
+    roots.write_private(path, text)

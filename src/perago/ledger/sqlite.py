@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -51,8 +50,6 @@ class SqliteDatabase:
 
     def _opened(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # It holds results: for nobody else to read, from its first moment.
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         return opened(self._path, self._wait_seconds, _prepare)
 
 

@@ -11,12 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from perago import roots
 from perago.errors import RuntimeConfigError
 from perago.ports import Clock
+from perago.workspace import trees
 
 _SWEEP_SECONDS: Final = 3600.0
 _RETRY_SECONDS: Final = 30.0
-_PATTERN: Final = "perago-*.jsonl"
+_LOOK: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+_OURS: Final = re.compile(r"perago-[A-Za-z0-9_.-]{1,64}-\d+-\d+\.\d{4,}\.jsonl", re.ASCII)
 
 
 class LogFiles:
@@ -77,11 +80,12 @@ class LogFiles:
         self._swept_at = self._clock.monotonic()
         oldest = self._clock.now() - self._retention
         removed = []
-        for path in self._root.glob(_PATTERN):
-            with suppress(OSError):
-                if path != self.path and path.lstat().st_mtime < oldest and not _in_use(path):
-                    path.unlink()
-                    removed.append(path)
+        with suppress(OSError), trees.opened(self._root.resolve()) as top:
+            for name in filter(_OURS.fullmatch, os.listdir(top)):  # noqa: PTH208 - by descriptor
+                with suppress(OSError):
+                    if name != self.path.name and _is_over(top, name, oldest):
+                        os.unlink(name, dir_fd=top)
+                        removed.append(self._root / name)
         return removed
 
     def close(self) -> None:
@@ -131,22 +135,7 @@ class LogFiles:
 
 def private_directory(root: Path) -> Path:
     """Make a directory for us alone, or take one that nobody else can put files into."""
-    try:
-        root.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            root.mkdir(mode=0o700)
-        found = root.stat()
-    except OSError as error:
-        raise RuntimeConfigError(
-            f"the log directory {root} cannot be made: {error.strerror}",
-            remedy="set PERAGO_LOG_ROOT to a directory that the worker may write",
-        ) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), 0}:
-        raise RuntimeConfigError(
-            f"the log directory {root} belongs to another user",
-            remedy="set PERAGO_LOG_ROOT to a directory of the worker's own",
-        )
-    if found.st_mode & stat.S_IWOTH:
+    if roots.made(root, roots.LOGS).st_mode & stat.S_IWOTH:
         raise RuntimeConfigError(
             f"everybody can write to the log directory {root}",
             remedy=f"chmod 700 {root}, or set PERAGO_LOG_ROOT to another one",
@@ -154,14 +143,18 @@ def private_directory(root: Path) -> Path:
     return root
 
 
-def _in_use(path: Path) -> bool:
-    """Tell whether a living process holds this file open for writing."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+def _is_over(top: int, name: str, oldest: float) -> bool:
+    """Tell whether a file is ours, old, and not held open for writing by a living process."""
+    descriptor = os.open(name, _LOOK, dir_fd=top)
     try:
+        found = os.fstat(descriptor)
+        ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        if not ours or found.st_mtime >= oldest:
+            return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return True
-    else:
         return False
+    else:
+        return True
     finally:
         os.close(descriptor)

@@ -6,7 +6,7 @@ The directory has to be one that all workers see.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,8 @@ from perago.protocol.paths import Selection, fold, plan_download
 from perago.protocol.values import Manifest, ObjectInfo
 from perago.spark.batches import batch, ddl
 from perago.spark.origin import Origin
+from perago.transfer.filling import filling, keep, tree_of, trying
+from perago.workspace import trees
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,11 +30,13 @@ def copy(found: DataFrame, work: Copy, parts: int) -> tuple[int, int]:
     """Write a manifest's objects to files, verified (D3); returns how many, and their bytes.
 
     Nothing is written when any name is one that must not be a file, or two cannot be told apart
-    (D2): ``UnsafePathError``.
+    (D2): ``UnsafePathError``. The files are seen when all of them are there.
     """
     _refuse(found.mapInArrow(Names(work.select), ddl(_NAMED)))
     spread = found.repartition(parts, "key")
-    rows = spread.mapInArrow(work, ddl(_COPIED)).collect()
+    with filling(Path(work.directory)) as draft:
+        there = replace(work, directory=str(draft))
+        rows = spread.mapInArrow(there, ddl(_COPIED)).collect()
     return sum(row["files"] for row in rows), sum(row["bytes"] for row in rows)
 
 
@@ -91,7 +95,11 @@ class Names:
 
 @dataclass(frozen=True)
 class Copy:
-    """What each worker does: opens the store with its own keys, and fetches."""
+    """What each worker does: opens the store with its own keys, and fetches.
+
+    Spark may have the same part done twice at once (speculation), or again: each try has a place
+    of its own, and a file that came whole is never removed.
+    """
 
     origin: Origin
     repository: str
@@ -101,19 +109,23 @@ class Copy:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Fetch batches of a manifest."""
-        target = Path(self.directory)
-        with self.origin.open() as store:
+        draft = Path(self.directory)
+        with self.origin.open() as store, trees.opened(tree_of(draft)) as tree:
             for part in batches:
                 plan = _plan(self.select, part)
-                wanted = [
-                    Fetch(self.select.key(path), entry, target / path)
-                    for path, entry in plan.items()
-                ]
-                for fetch in wanted:
-                    fetch.to.unlink(missing_ok=True)  # Of a try of this part that was lost.
-                store.fetch(self.repository, self.commit, wanted, lambda _: None)
-                moved = sum(fetch.entry.size for fetch in wanted)
-                yield batch([{"files": len(wanted), "bytes": moved}], _COPIED)
+                self._bring(store, plan, draft, tree)
+                moved = sum(entry.size for entry in plan.values())
+                yield batch([{"files": len(plan), "bytes": moved}], _COPIED)
+
+    def _bring(self, store: Any, plan: Manifest, draft: Path, tree: int) -> None:
+        with trying(draft) as place, trees.opened(place) as tries:
+            wanted = [
+                Fetch(self.select.key(path), entry, place / str(number))
+                for number, (path, entry) in enumerate(plan.items())
+            ]
+            store.fetch(self.repository, self.commit, wanted, lambda _: None)
+            for number, path in enumerate(plan):
+                keep(tries, str(number), tree, path)
 
 
 def _plan(select: Selection, part: Any) -> Manifest:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import quoteattr
 
+from perago import roots
 from perago.errors import RuntimeConfigError
 from perago.spark import java
 
@@ -69,6 +70,7 @@ def provide(cache: Path, wanted: Sequence[Pin] | None = None) -> tuple[Path, ...
     wanted = pins() if wanted is None else wanted
     version = hashlib.sha256("".join(pin.sha256 for pin in wanted).encode()).hexdigest()[:12]
     place = cache / version
+    roots.secure(cache, roots.JARS)
     if _flaw(place, wanted):
         with _beside(place) as directory:
             _fetch(directory, wanted)
@@ -95,7 +97,6 @@ def _flaw(place: Path, wanted: Sequence[Pin]) -> str | None:
 def _beside(place: Path) -> Iterator[Path]:
     """Fill a directory beside its place, then put the files there; several may do it at once."""
     try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=place.parent))
     except OSError as error:
         raise RuntimeConfigError(

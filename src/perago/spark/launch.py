@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from perago import roots
 from perago.errors import RuntimeConfigError, WorkspaceError
 from perago.protocol.spark import SESSION_DEFAULTS, Application
 from perago.protocol.sweep import Owner
@@ -77,6 +78,7 @@ def launch(application: Application, settings: SparkSettings) -> Launched:
     from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - as above
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
 
+    roots.secure(settings.scratch, roots.SCRATCH)
     sweep(settings.scratch)
     scratch = _scratch(settings.scratch)
     conf = configuration(application, settings, scratch)
@@ -178,7 +180,6 @@ def _is_left(path: Path, owner: Owner) -> bool:
 def _scratch(root: Path) -> Path:
     pid = os.getpid()
     try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = 0
         while (path := root / f"{pid}-{number}").exists():
             number += 1

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,8 +21,9 @@ from perago.ports import Advance
 from perago.protocol.values import Entry
 from perago.transfer import copying, trimming
 from perago.transfer.behind import Behind
-from perago.transfer.creating import READ_ONLY, create
+from perago.transfer.creating import create
 from perago.transfer.packs import PACK_BYTES, PACKED_BYTES, Packs, Reading
+from perago.transfer.shelves import Shelves, new_draft, place_of
 
 _RECENT_SECONDS = 600  # Used again so soon, a file keeps its time: one call less per file.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -64,14 +64,14 @@ class Known:
 
 
 class ContentCache:
-    """At most ``max_bytes`` of file contents below ``root``."""
+    """At most ``max_bytes`` of file contents below ``root``, which must be ours or new."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
-        self._root = os.fspath(root)
+        self._shelves = Shelves(root)
         self._max_bytes = max_bytes
         self._behind = Behind()
-        self.packs = Packs(self._root, min(PACK_BYTES, max_bytes // 16))
-        self._size = trimming.Size(Path(root), max_bytes, self.packs)
+        self.packs = Packs(self._shelves, min(PACK_BYTES, max_bytes // 16))
+        self._size = trimming.Size(self._shelves, max_bytes, self.packs)
 
     @contextmanager
     def reading(self, entries: Iterable[Entry]) -> Iterator[Known]:
@@ -102,7 +102,7 @@ class ContentCache:
             self.packs.put(_key(entry) or b"", content)
         else:
             try:
-                target = create(place, READ_ONLY, private=True)
+                target = self._shelves.create(place)
                 try:
                     copying.write_all(target, memoryview(content))
                 finally:
@@ -162,7 +162,7 @@ class ContentCache:
         if place is None:
             return False
         try:
-            source = os.open(place, _READ)
+            source = self._shelves.open(place)
         except OSError:
             return False
         try:
@@ -173,29 +173,28 @@ class ContentCache:
         finally:
             os.close(source)
         if not whole:
-            with suppress(FileNotFoundError):
-                os.unlink(place)  # noqa: PTH108 - a plain string
+            with suppress(OSError):
+                self._shelves.unlink(place)
         return whole
 
     def _copy_in(self, entry: Entry, place: str, source: int, before: tuple[int, int, int]) -> None:
         """Make a copy beside its place and rename it: it takes long enough to be met half-way."""
-        draft = f"{self._root}/{trimming.DRAFT}{os.getpid()}-{uuid.uuid4().hex}"
+        draft = new_draft()
         try:
-            if os.path.exists(place):  # noqa: PTH110 - a plain string
+            if self._shelves.exists(place):
                 return
-            target = create(draft, READ_ONLY, private=True)
+            target = self._shelves.create(draft)
             try:
                 copying.move(source, target)
             finally:
                 os.close(target)
             if _stamp(source) != before:
-                os.unlink(draft)  # noqa: PTH108 - as above
+                self._shelves.unlink(draft)
                 return
-            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
-            os.rename(draft, place)  # noqa: PTH104 - as above
+            self._shelves.place(draft, place)
         except OSError:
             with suppress(OSError):
-                os.unlink(draft)  # noqa: PTH108 - as above
+                self._shelves.unlink(draft)
             return
         finally:
             os.close(source)
@@ -207,10 +206,7 @@ class ContentCache:
 
     def _place(self, entry: Entry) -> str | None:
         """Name the file of a content; None for a checksum that says nothing of the content."""
-        algorithm, _, digest = entry.checksum.partition(":")
-        if algorithm not in hashlib.algorithms_guaranteed or not digest.isalnum():
-            return None
-        return f"{self._root}/{algorithm}/{digest[:2]}/{digest}"
+        return place_of(entry.checksum)
 
 
 def _copied(source: int, to: Path, entry: Entry, advance: Advance) -> bool:

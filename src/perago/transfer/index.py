@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from perago.sqlite import opened
+
 T = TypeVar("T")
 
 Place = tuple[int, int]
@@ -113,13 +115,10 @@ class Index:
             self._connection = None  # A connection does not survive a fork; it is the parent's.
         if self._connection is None:
             Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            connection = sqlite3.connect(
-                self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            self._connection = opened(
+                Path(self._path), _WAIT_SECONDS, _prepare, check_same_thread=False
             )
-            self._connection, self._owner = connection, os.getpid()
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=OFF")
-            connection.executescript(_SCHEMA)
+            self._owner = os.getpid()
         return self._connection
 
     def _undo(self) -> None:
@@ -132,6 +131,11 @@ class Index:
             with suppress(sqlite3.Error):
                 self._connection.close()
         self._connection = None
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA synchronous=OFF")
+    connection.executescript(_SCHEMA)
 
 
 def _split(values: Sequence[T]) -> Iterator[Sequence[T]]:

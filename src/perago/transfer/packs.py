@@ -14,13 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from perago.transfer import copying
-from perago.transfer.creating import create
 from perago.transfer.index import Index, Place
+from perago.transfer.shelves import PACKS, SUFFIX, Shelves
 
 PACKED_BYTES = 64 << 10
 """Contents up to this size are packed."""
 PACK_BYTES = 64 << 20
-SUFFIX = ".pack"
 _DRAIN_BYTES = 4 << 20
 _CANDIDATES = 8
 _PRIVATE = 0o600
@@ -51,9 +50,9 @@ class Reading:
 class Packs:
     """The packs below one directory, and their index; threads may share it."""
 
-    def __init__(self, root: str, pack_bytes: int = PACK_BYTES) -> None:
-        self._root = f"{root}/packs"
-        self.index = Index(f"{root}/packs.sqlite")
+    def __init__(self, shelves: Shelves, pack_bytes: int = PACK_BYTES) -> None:
+        self._shelves = shelves
+        self.index = Index(f"{shelves.root}/packs.sqlite")
         self._pack_bytes = pack_bytes
         self._waiting: list[tuple[bytes, bytes, bool]] = []
         self._waiting_bytes = 0
@@ -72,8 +71,7 @@ class Packs:
         try:
             for pack in {pack for pack, _ in places.values()}:
                 with suppress(OSError):
-                    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-                    opened[pack] = os.open(self._path(pack), flags)
+                    opened[pack] = self._shelves.open(_path(pack))
                     if os.fstat(opened[pack]).st_mtime > horizon:
                         fresh.add(pack)
             yield Reading(places, opened, fresh)
@@ -108,14 +106,7 @@ class Packs:
     def forget_missing(self) -> None:
         """Forget what was in packs that are gone."""
         with suppress(OSError):
-            self.index.keep_only(self._numbers())
-
-    def _numbers(self) -> list[int]:
-        found = []
-        for name in os.listdir(self._root):  # noqa: PTH208 - names are all that is wanted
-            with suppress(ValueError):
-                found.append(int(name.removesuffix(SUFFIX), 16))
-        return found
+            self.index.keep_only([_number(pack.path) for pack in self._shelves.packs()])
 
     def close(self) -> None:
         """Write what waits and let go of the pack."""
@@ -150,23 +141,19 @@ class Packs:
             if self._take(number):
                 return self._own
         self._number = uuid.uuid4().int >> 65
-        self._own = create(self._path(self._number), _PRIVATE, private=True)
+        self._own = self._shelves.create(_path(self._number), _PRIVATE)
         with suppress(OSError):  # Where files cannot be locked nobody else takes it either.
             fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self._own
 
     def _left_over(self) -> list[int]:
         """Find a few packs with room, the emptiest first."""
-        sizes = []
-        with suppress(OSError):
-            for number in self._numbers():
-                with suppress(OSError):
-                    sizes.append((os.stat(self._path(number)).st_size, number))  # noqa: PTH116
-        return [number for size, number in sorted(sizes) if size < self._pack_bytes][:_CANDIDATES]
+        sizes = sorted((pack.size, _number(pack.path)) for pack in self._shelves.packs())
+        return [number for size, number in sizes if size < self._pack_bytes][:_CANDIDATES]
 
     def _take(self, number: int) -> bool:
         try:
-            fd = os.open(self._path(number), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = self._shelves.open(_path(number), os.O_RDWR)
         except OSError:
             return False
         try:
@@ -185,5 +172,10 @@ class Packs:
             os.close(self._own)
         self._own = -1
 
-    def _path(self, number: int) -> str:
-        return f"{self._root}/{number:016x}{SUFFIX}"
+
+def _path(number: int) -> str:
+    return f"{PACKS}/{number:016x}{SUFFIX}"
+
+
+def _number(path: str) -> int:
+    return int(path.removeprefix(f"{PACKS}/").removesuffix(SUFFIX), 16)

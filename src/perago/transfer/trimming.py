@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
-from perago.transfer.packs import SUFFIX, Packs
+from perago.transfer.packs import Packs
+from perago.transfer.shelves import SUFFIX, TRIMMED, Shelves
 
-DRAFT = "new-"
 _TRIM_TO = 0.9
 _OFTEN_SECONDS = 3600
 
@@ -21,11 +20,10 @@ class Size:
     is written again to a young one: ``horizon`` says which those are.
     """
 
-    def __init__(self, root: Path, max_bytes: int, packs: Packs) -> None:
-        self._root = root
+    def __init__(self, shelves: Shelves, max_bytes: int, packs: Packs) -> None:
+        self._shelves = shelves
         self._max_bytes = max_bytes
         self._packs = packs
-        self._trimmed = root / "trimmed"
         self._arrived = 0
         self._first = True
 
@@ -44,48 +42,64 @@ class Size:
     def horizon(self) -> float:
         """Return the time until which the older half of a full cache was written."""
         try:
-            return float(self._trimmed.read_text())
+            return float(_read(self._shelves))
         except (OSError, ValueError):
             return 0.0
 
     def trim(self) -> int:
         """Remove until there is room again; returns the bytes freed."""
         self._arrived = 0
+        try:
+            found = sorted(self._shelves.contents())
+        except OSError:
+            return 0  # It is not ours any more, or not there.
         self._remove_drafts()
-        found = sorted(self._files())
         left = sum(size for _, size, _ in found)
         freed, horizon, packs = 0, 0.0, False
         for modified, size, path in found:
             if left > self._max_bytes * _TRIM_TO:
                 with suppress(OSError):
-                    path.unlink()
+                    self._shelves.unlink(path)
                     freed += size
-                    packs = packs or path.suffix == SUFFIX
+                    packs = packs or path.endswith(SUFFIX)
             elif left > self._max_bytes / 2:
                 horizon = modified
             left -= size
         if packs:
             self._packs.forget_missing()
         with suppress(OSError):
-            self._trimmed.write_text(repr(horizon))
+            _write(self._shelves, repr(horizon))
         return freed
 
     def _remove_drafts(self) -> None:
-        for draft in self._root.glob(f"{DRAFT}*"):
-            with suppress(OSError):
-                if time.time() - draft.stat().st_mtime > _OFTEN_SECONDS:
-                    draft.unlink()  # Its process is gone, or will notice.
+        with suppress(OSError):
+            for draft in self._shelves.drafts():
+                if time.time() - draft.modified > _OFTEN_SECONDS:
+                    self._shelves.unlink(draft.path)  # Its process is gone, or will notice.
 
     def _is_time(self) -> bool:
         """Tell whether nobody has trimmed for a while."""
         try:
-            return time.time() - self._trimmed.stat().st_mtime > _OFTEN_SECONDS
+            with self._shelves.top() as top:
+                found = os.stat(TRIMMED, dir_fd=top, follow_symlinks=False)
         except OSError:
             return True
+        return time.time() - found.st_mtime > _OFTEN_SECONDS
 
-    def _files(self) -> Iterator[tuple[float, int, Path]]:
-        for pattern in ("*/*/*", f"packs/*{SUFFIX}"):
-            for path in self._root.glob(pattern):
-                with suppress(OSError):
-                    found = path.lstat()
-                    yield found.st_mtime, found.st_size, path
+
+def _read(shelves: Shelves) -> bytes:
+    fd = shelves.open(TRIMMED)
+    try:
+        return os.read(fd, 100)
+    finally:
+        os.close(fd)
+
+
+def _write(shelves: Shelves, text: str) -> None:
+    """Write it anew: what may stand in its place is not written to."""
+    shelves.unlink(TRIMMED)
+    fd = shelves.create(TRIMMED)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from perago import roots
 from perago.errors import UsageError
 from perago.process.lock import FileLock
 
@@ -22,6 +23,7 @@ def lock_root(root: Path) -> FileLock:
     Nothing that stands in the file matters: neither a dead process nor one that once had our
     own number can keep us out.
     """
+    roots.secure(root, roots.WORKSPACES)
     lock = FileLock(root / LOCK)
     if lock.acquire(_LOCK_SECONDS):
         return lock
@@ -69,7 +71,5 @@ class StateFile:
         if text == self._last and age < self.every_seconds and not at_once:
             return
         self._last, self._at = text, now
-        draft = self.root / f"{STATE}.new"
         with suppress(OSError):
-            draft.write_text(json.dumps(state, indent=1) + "\n")
-            draft.replace(self.root / STATE)
+            roots.write_private(self.root / STATE, json.dumps(state, indent=1) + "\n")

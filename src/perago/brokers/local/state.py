@@ -28,6 +28,7 @@ from perago.brokers.local.actions import (
 from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
 from perago.errors import BrokerUnavailableError, RuntimeConfigError, UsageError
 from perago.protocol.values import Status
+from perago.sqlite import opened
 
 BUSY_TIMEOUT_SECONDS = 30.0
 
@@ -254,24 +255,15 @@ def _translated(path: Path) -> Iterator[None]:
 
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file, or make it; two processes may do so at once."""
-    database: sqlite3.Connection | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(
-            path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        database.row_factory = sqlite3.Row
-        database.execute("pragma journal_mode = wal")
-        # A completion that a power cut takes back would leave later steps on a ref nobody knows.
-        database.execute("pragma synchronous = full")
-        _prepare(database)
+        database = opened(path, BUSY_TIMEOUT_SECONDS, _prepare, check_same_thread=False)
     except (OSError, sqlite3.Error, _ForeignFileError) as error:
-        if database is not None:
-            database.close()
         raise RuntimeConfigError(
             f"{path} cannot hold the state of local runs: {error}",
             remedy="name a file in a directory that can be written, or one that Perago made",
         ) from error
+    database.row_factory = sqlite3.Row
     return database
 
 
@@ -280,6 +272,10 @@ class _ForeignFileError(Exception):
 
 
 def _prepare(database: sqlite3.Connection) -> None:
+    # A completion that a power cut takes back would leave later steps on a ref nobody knows.
+    database.execute("pragma synchronous = full")
+    if not _is_new(database):
+        return
     database.execute("begin immediate")
     try:
         if _is_new(database):

@@ -8,10 +8,12 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from perago.errors import OutcomeUnknownError, StoreUnavailableError
-from perago.stores.embedded import locks, schema
+from perago.sqlite import opened
+from perago.stores.embedded import schema
 
 WAIT_SECONDS = 30.0
 
@@ -25,13 +27,23 @@ class _Handle:
 
     def __init__(self, path: Path) -> None:
         self.pid = os.getpid()
-        self.db = sqlite3.connect(
-            path,
-            timeout=WAIT_SECONDS,
-            isolation_level=None,  # transactions begin and end where it is written
-            check_same_thread=False,  # closed by whoever drops the last reference
-        )
+        # Closed by whoever drops the last reference, maybe another thread.
+        self.db = opened(path, WAIT_SECONDS, partial(_prepare, path), check_same_thread=False)
         self.close = weakref.finalize(self, _close_own, self.db, self.pid)
+
+
+def _prepare(path: Path, db: sqlite3.Connection) -> None:
+    """See to the tables: whole or not at all, whoever opens the catalogue meanwhile."""
+    if schema.version(db) is None:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if schema.version(db) is None:
+                schema.create(db)
+        except BaseException:
+            _roll_back(db)
+            raise
+        db.execute("COMMIT")
+    schema.refuse_newer(schema.version(db) or 0, path)
 
 
 def _close_own(db: sqlite3.Connection, pid: int) -> None:
@@ -46,12 +58,8 @@ class Catalogue:
         self.path = path
         self._local = threading.local()
         self._inherited: list[_Handle] = []
-        with self.reading() as db:
-            found = schema.version(db)
-        if found is None:
-            self._create()
-        else:
-            schema.refuse_newer(found, path)
+        with self.reading():
+            pass  # It is made, and refused, when it is opened.
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -87,22 +95,15 @@ class Catalogue:
         if handle is not None:
             handle.close()
 
-    def _create(self) -> None:
-        # Several first openers would race for the switch to WAL, which does not wait its turn.
-        opening = self.path.with_suffix(".lock")
-        with locks.held(opening, exclusive=True, timeout_seconds=WAIT_SECONDS):
-            with self.reading() as db:
-                db.execute("PRAGMA journal_mode = WAL")
-            with self.writing() as db:
-                if schema.version(db) is None:
-                    schema.create(db)
-
     def _connection(self) -> sqlite3.Connection:
         handle: _Handle | None = self._local.__dict__.get("handle")
         if handle is None or handle.pid != os.getpid():
             if handle is not None:
                 self._inherited.append(handle)
-            handle = self._local.handle = _Handle(self.path)
+            try:
+                handle = self._local.handle = _Handle(self.path)
+            except OSError as error:
+                raise self._unusable(error) from error
         return handle.db
 
     def _commit(self, db: sqlite3.Connection) -> None:
@@ -122,10 +123,13 @@ class Catalogue:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreUnavailableError(
-                f"the catalogue {self.path} cannot be used: {error}",
-                remedy=f"check that {self.path.parent} is writable and has space, then try again",
-            ) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.Error | OSError) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"the catalogue {self.path} cannot be used: {error}",
+            remedy=f"check that {self.path.parent} is writable and has space, then try again",
+        )
 
 
 def _roll_back(db: sqlite3.Connection) -> None:

@@ -98,9 +98,9 @@ def sweep(objects: ObjectDirectory, live: set[str], *, dry_run: bool) -> tuple[i
     Only while uploads are kept away: then whatever is in ``incoming`` was left by the dead.
     """
     dead = [path for digest, path in objects.stored() if digest not in live]
-    stale = sorted(objects.incoming.iterdir())
-    freed = sum(path.stat().st_size for path in (*dead, *stale))
+    stale = objects.arriving()
+    freed = sum(path.lstat().st_size for path in (*dead, *stale))
     if not dry_run:
         for path in (*dead, *stale):
-            path.unlink(missing_ok=True)
+            objects.discard(path)
     return len(dead), len(stale), freed

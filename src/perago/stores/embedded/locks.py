@@ -23,12 +23,13 @@ def held(path: Path, *, exclusive: bool, timeout_seconds: float) -> Iterator[Non
         _acquire(handle, path, exclusive=exclusive, deadline=time.monotonic() + timeout_seconds)
         yield
     finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)  # A child that was forked meanwhile has it open, too.
         os.close(handle)
 
 
 def _open(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreUnavailableError(
             f"the lock {path} cannot be opened: {error.strerror}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -11,9 +12,14 @@ from pathlib import Path
 from perago.protocol.values import Entry
 from perago.stores.embedded import durability, locks
 from perago.stores.embedded.ranges import hex_of
+from perago.workspace import trees
 
 UPLOAD_WAIT_SECONDS = 300.0
-_READ_ONLY = 0o444
+_READ_ONLY = 0o400
+_PRIVATE = 0o700
+_SHELF = re.compile(r"[0-9a-f]{2}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_ARRIVAL = re.compile(r"\d+-[0-9a-f]{32}")
 
 
 class ObjectDirectory:
@@ -24,7 +30,7 @@ class ObjectDirectory:
         self.incoming = root / "incoming"
         self._lock = root / "uploads.lock"
         for directory in (self.objects, self.incoming):
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
 
     def uploading(self) -> AbstractContextManager[None]:
         """Keep the sweep away from the arrival of an object until the row that needs it."""
@@ -62,10 +68,22 @@ class ObjectDirectory:
         durability.flush(self.objects)
 
     def stored(self) -> Iterator[tuple[str, Path]]:
-        """Walk the object files: digest and place."""
+        """Walk the object files: digest and place. What has another name is not ours."""
         for shelf in sorted(self.objects.iterdir()):
-            for path in sorted(shelf.iterdir()):
-                yield path.name, path
+            if _SHELF.fullmatch(shelf.name) and not shelf.is_symlink():
+                for path in sorted(shelf.iterdir()):
+                    if _DIGEST.fullmatch(path.name) and path.name.startswith(shelf.name):
+                        yield path.name, path
+
+    def arriving(self) -> list[Path]:
+        """List the files on the way in, also those whose process died."""
+        return sorted(path for path in self.incoming.iterdir() if _ARRIVAL.fullmatch(path.name))
+
+    @staticmethod
+    def discard(path: Path) -> None:
+        """Remove a file of ours; its directory is the one that was walked, no link to another."""
+        with suppress(FileNotFoundError), trees.opened(path.parent) as directory:
+            os.unlink(path.name, dir_fd=directory)
 
 
 class Arrival:
@@ -83,5 +101,5 @@ class Arrival:
         try:
             self.path.rename(place)
         except FileNotFoundError:
-            place.parent.mkdir(exist_ok=True)
+            place.parent.mkdir(mode=_PRIVATE, exist_ok=True)
             self.path.rename(place)

@@ -25,7 +25,7 @@ class Reading:
     def __init__(self, root: Path) -> None:
         self.root = root
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._objects = ObjectDirectory(root)
         except OSError as error:
             raise StoreUnavailableError(

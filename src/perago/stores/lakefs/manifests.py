@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perago.protocol.values import ObjectInfo
+from perago.sqlite import opened
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS listings (
@@ -32,6 +33,7 @@ _MOST_MADE = 64
 MOST_BYTES = 256 << 20
 """When there is more, all of it goes: it is asked for again, and nobody keeps count of its use."""
 _LOOK_EVERY = 100
+_WAIT_SECONDS = 10.0
 
 Row = tuple[str, int, str]
 
@@ -173,12 +175,14 @@ class Manifests:
         connection: sqlite3.Connection | None = self._local.__dict__.get("connection")
         if connection is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.executescript(_SCHEMA)
+            connection = opened(self._path, _WAIT_SECONDS, _prepare)
             self._local.connection = connection
         return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.executescript(_SCHEMA)
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:
