@@ -103,9 +103,9 @@ def assert_absent(secret: str, *places: Place | Iterable[Place]) -> None:
     flat: list[Place] = []
     for place in places:
         if isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], str):
-            flat.append((place[0], place[1]))  # type: ignore[arg-type]
+            flat.append((place[0], place[1]))
         else:
-            flat.extend(place)  # type: ignore[arg-type]
+            flat.extend(place)
     assert flat, "there is nothing to search: the case left nothing behind"
     assert leaks(secret, flat) == []
 

@@ -170,7 +170,8 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.fencing": perago("ahead", "errors", "protocol", "ports", "publishing"),
     "perago.workplaces": perago("errors", "protocol", "ports", "workspace.scan"),
     "perago.spec": perago("errors", "protocol"),
-    "perago.settings": perago("errors", "protocol"),
+    "perago.redaction": perago("protocol"),
+    "perago.settings": perago("errors", "protocol", "redaction"),
 }
 # Who must never know these, now or later.
 NEVER_KNOWS: dict[str, tuple[str, ...]] = {

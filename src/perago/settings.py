@@ -6,14 +6,16 @@ import hashlib
 import platform
 import re
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from perago.errors import RuntimeConfigError
 from perago.protocol.spark import DEFAULT_MASTER, refuse_master
+from perago.redaction import keep_secret
 
 T = TypeVar("T")
 ExecutionMode = Literal["process", "thread"]
@@ -23,31 +25,64 @@ _LAKEFS = (
     "LAKECTL_CREDENTIALS_ACCESS_KEY_ID",
     "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY",
 )
+_HOLD_KEYS = re.compile(
+    r"LAKECTL_CREDENTIALS_.*|CONDUCTOR_AUTH_.*|PERAGO_LEDGER|PERAGO_SPARK_(?:CONF|MASTER)"
+    r"|OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS"
+)
+_SECRET_CONF = re.compile(r"(?i)secret|password|token|access[.]?key")
+"""What Spark itself takes for the name of a secret, in its page and its event log."""
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LOG_LEVELS = ("off", "fatal", "error", "warn", "info", "debug")
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+class _Holder:
+    """Settings that hold a key: wherever they come to be, the key is known as one (V8).
+
+    Also after a trip to another process: they are made anew there, not filled in.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        keep_secret(*self.keys())
+
+    def keys(self) -> tuple[str | None, ...]:
+        """Return what must be hidden."""
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
-class LakeFSSettings:
+class LakeFSSettings(_Holder):
     """How the lakeFS server is reached; the secret never shows in a repr."""
 
     endpoint: str
     access_key_id: str
     secret_access_key: str = field(repr=False)
 
+    def keys(self) -> tuple[str | None, ...]:
+        """Return the pair."""
+        return self.access_key_id, self.secret_access_key
+
 
 @dataclass(frozen=True, slots=True)
-class ConductorSettings:
+class ConductorSettings(_Holder):
     """How the Conductor server is reached."""
 
     url: str
     auth_key: str | None = field(default=None, repr=False)
     auth_secret: str | None = field(default=None, repr=False)
 
+    def keys(self) -> tuple[str | None, ...]:
+        """Return the pair, if there is one."""
+        return self.auth_key, self.auth_secret
+
 
 @dataclass(frozen=True, slots=True)
-class LedgerSettings:
+class LedgerSettings(_Holder):
     """Where the ledger is (K5); only ``shown`` may be seen by others."""
 
     kind: Literal["sqlite", "postgresql"]
@@ -56,9 +91,25 @@ class LedgerSettings:
     """The path of a file, or the address of a server with all that is needed to get in."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
+    def keys(self) -> tuple[str | None, ...]:
+        """Return the passwords in the address."""
+        return self.secrets
+
 
 @dataclass(frozen=True, slots=True)
-class SparkSettings:
+class TelemetrySettings(_Holder):
+    """The variables that say how OpenTelemetry logs in, as they were given."""
+
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def keys(self) -> tuple[str | None, ...]:
+        """Return what stands behind each equals sign."""
+        pairs = (pair for text in self.variables.values() for pair in text.split(","))
+        return tuple(pair.partition("=")[2].strip() for pair in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings(_Holder):
     """How Spark runs where a task does not say."""
 
     master: str = DEFAULT_MASTER
@@ -69,6 +120,12 @@ class SparkSettings:
     """From so many objects or attempts on, commands work on them with Spark."""
     scratch: Path = field(default_factory=lambda: _temporary() / "spark")
     jars: Path = field(default_factory=lambda: _spark_jars(_Values({})))
+
+    def keys(self) -> tuple[str | None, ...]:
+        """Return the values that Spark itself would not show, and the token of a server."""
+        found = [text for name, text in self.conf.items() if _SECRET_CONF.search(name)]
+        tokens = re.findall(r";token=([^;]+)", self.master)
+        return *found, *tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +159,35 @@ class Settings:
     conductor: ConductorSettings | None
     spark: SparkSettings
     ledger: LedgerSettings | None = None
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+
+
+@contextmanager
+def keys_withheld(environ: MutableMapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Take the worker's keys out of an environment, for what runs and starts in it meanwhile.
+
+    Executors get their settings by the channel; nothing that a body starts inherits a key.
+    """
+    taken = {name: text for name, text in environ.items() if _HOLD_KEYS.fullmatch(name)}
+    for name in taken:
+        del environ[name]
+    try:
+        yield taken
+    finally:
+        for name, text in taken.items():
+            environ.setdefault(name, text)
+
+
+@contextmanager
+def keys_lent(environ: MutableMapping[str, str], lent: Mapping[str, str]) -> Iterator[None]:
+    """Put variables into an environment for a library that reads them nowhere else."""
+    fresh = {name: text for name, text in lent.items() if name not in environ}
+    environ.update(fresh)
+    try:
+        yield
+    finally:
+        for name in fresh:
+            environ.pop(name, None)
 
 
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
@@ -146,6 +232,9 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
             jars=_spark_jars(values),
         ),
         ledger=_ledger(values),
+        telemetry=TelemetrySettings(
+            {name: text for name, text in environ.items() if _is_header(name)}
+        ),
     )
 
 
@@ -257,6 +346,10 @@ def _log_level(text: str) -> str:
     if text not in _LOG_LEVELS:
         raise ValueError(f"use one of {', '.join(_LOG_LEVELS)}")
     return text
+
+
+def _is_header(name: str) -> bool:
+    return name.startswith("OTEL_") and _HOLD_KEYS.fullmatch(name) is not None
 
 
 def _lakefs(values: _Values) -> LakeFSSettings | None:

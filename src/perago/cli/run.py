@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(
+    context: typer.Context,
     target: Annotated[
         str | None,
         typer.Argument(
@@ -66,9 +67,11 @@ def run(
     from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
     from perago.process.killing import KillAt
+    from perago.settings import keys_withheld
     from perago.wiring import home_of, open_store, settings_here
 
     settings = settings_here()
+    context.with_resource(keys_withheld(os.environ))
     KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
     mode = execution_mode or settings.execution_mode
     if mode not in {"process", "thread"}:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from collections.abc import Mapping
@@ -39,7 +38,7 @@ def open_watchers(
     console: TextIO | None = None,
 ) -> Observers:
     """Open them; ``RuntimeConfigError`` when the log directory cannot be used."""
-    secrets = Secrets.of(settings, os.environ)
+    secrets = Secrets.of(settings)
     instance = settings.instance_id or platform.node()
 
     def complain(text: str) -> None:

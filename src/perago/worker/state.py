@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from perago.errors import UsageError
 from perago.process.lock import FileLock
+from perago.redaction import hidden_facts
 
 STATE: Final = ".perago-supervisor.json"
 LOCK: Final = ".perago-supervisor.lock"
@@ -65,6 +66,7 @@ class StateFile:
         age = now - self._at
         if not at_once and age < self.soonest_seconds:
             return
+        state = hidden_facts(state)
         text = json.dumps({key: value for key, value in state.items() if key != "written_at"})
         if text == self._last and age < self.every_seconds and not at_once:
             return
