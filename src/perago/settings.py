@@ -32,6 +32,8 @@ _HOLD_KEYS = re.compile(
 _SECRET_CONF = re.compile(r"(?i)secret|password|token|access[.]?key")
 """What Spark itself takes for the name of a secret, in its page and its event log."""
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_LARGEST = 1e15
+_LONGEST_SHOWN = 200
 _LOG_LEVELS = ("off", "fatal", "error", "warn", "info", "debug")
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -243,7 +245,7 @@ def parse_size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)", text.strip(), re.IGNORECASE)
     if not match:
         raise ValueError("use a size such as 512KB, 100MB or 1.5GB")
-    return int(float(match[1]) * _SIZES[match[2].upper()])
+    return int(_finite(match[1]) * _SIZES[match[2].upper()])
 
 
 def parse_duration(text: str) -> float:
@@ -251,7 +253,14 @@ def parse_duration(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip())
     if not match:
         raise ValueError("use a duration such as 30s, 5m, 1h or 30d")
-    return float(match[1]) * _DURATIONS[match[2]]
+    return _finite(match[1]) * _DURATIONS[match[2]]
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if found > _LARGEST:
+        raise ValueError("use a smaller number")
+    return found
 
 
 class _Values:
@@ -268,7 +277,8 @@ class _Values:
         try:
             return parse(text)
         except ValueError as error:
-            raise RuntimeConfigError(f"{name} is {text!r}", remedy=str(error)) from None
+            shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+            raise RuntimeConfigError(f"{name} is {shown!r}", remedy=str(error)) from None
 
     def optional(self, name: str, parse: Callable[[str], T]) -> T | None:
         return self.parsed(name, "", parse) if self.get(name, "") else None
@@ -303,7 +313,13 @@ def _dotenv(path: Path) -> dict[str, str]:
         return {}
     from dotenv import dotenv_values  # noqa: PLC0415 - only where there is a file to read
 
-    return {key: value for key, value in dotenv_values(path).items() if value is not None}
+    try:
+        found = dotenv_values(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuntimeConfigError(
+            f"{path} cannot be read: {error}", remedy="write NAME=value lines in UTF-8"
+        ) from None
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _mode(text: str) -> ExecutionMode:
@@ -315,7 +331,7 @@ def _mode(text: str) -> ExecutionMode:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or len(text) > len(str(int(_LARGEST))) or int(text) < 1:
         raise ValueError("use a whole number of 1 or more")
     return int(text)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perago.cli.screen import AsJson, emit, fields, note, say, table
+from perago.cli.screen import AsJson, emit, fields, note, plain, say, table
 
 if TYPE_CHECKING:
     from perago.definition import TaskDefinition
@@ -37,21 +37,26 @@ def check(modules: Modules, as_json: AsJson = False) -> None:
         ["task", "workspace", "mode", "fence", "guards", "params -> result", "retries"],
         [
             [
-                row["task"],
-                row["workspace"] or "-",
+                plain(row["task"]),
+                plain(row["workspace"] or "-"),
                 row["mode"],
                 row["fence"] or "-",
                 len(row["guards"]),
-                f"{row['params']} -> {row['result']}",
+                plain(f"{row['params']} -> {row['result']}"),
                 row["retries"],
             ]
             for row in rows
         ],
     )
     say()
-    fields({name: value or "[dim]not configured[/dim]" for name, value in shown.items()})
+    fields(
+        {
+            name: plain(value) if value else "[dim]not configured[/dim]"
+            for name, value in shown.items()
+        }
+    )
     for text in warnings:
-        note(f"[yellow]warning:[/yellow] {text}")
+        note(f"[yellow]warning:[/yellow] {plain(text)}")
 
 
 def _row(task: TaskDefinition) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.exits import FAILED, INTERRUPTED
-from perago.cli.screen import AsJson, emit, fields, plain, say
+from perago.cli.screen import AsJson, block, emit, fields, plain, say
 
 if TYPE_CHECKING:
     from perago.brokers.local import RunRecord
@@ -112,14 +112,14 @@ def _conclude(ended: RunRecord, as_json: bool) -> None:
             }
         )
     elif ended.status == "COMPLETED":
-        say(f"\n[green]COMPLETED[/green]  run {ended.id}")
+        say(f"\n[green]COMPLETED[/green]  run {plain(ended.id)}")
         shown = {name: value for name, value in ended.output.items() if name != "workspace"}
-        fields({name: plain(value) for name, value in shown.items() if value is not None})
+        fields({plain(name): plain(value) for name, value in shown.items() if value is not None})
         say("\n[dim]look:[/dim] perago log    [dim]or:[/dim] perago inspect " + ended.id[:8])
     elif ended.status == "RUNNING":
         say(f"\n[yellow]stopped[/yellow]; go on with: perago run --resume {ended.id}")
     else:
-        say(f"\n[red]{ended.status}[/red]  {plain(ended.reason)}")
+        say(f"\n[red]{plain(ended.status)}[/red]  {block(ended.reason)}")
         say(f"[dim]look:[/dim] perago inspect {ended.id[:8]}")
         say(f"[dim]when it is mended, go on with:[/dim] perago run --resume {ended.id}")
     if ended.status == "RUNNING":

@@ -184,7 +184,7 @@ def _owner(path: Path) -> tuple[int, str] | None:
     try:
         found: Mapping[str, Any] = json.loads((path / _OWNER).read_text())
         return int(found["pid"]), str(found["token"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

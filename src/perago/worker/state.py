@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from perago.errors import UsageError
 from perago.process.lock import FileLock
+from perago.protocol.reading import read_json
 from perago.redaction import hidden_facts
 
 STATE: Final = ".perago-supervisor.json"
@@ -45,7 +46,7 @@ def in_use(root: Path) -> bool:
 def read_state(root: Path) -> dict[str, Any]:
     """Read what the supervisor of a root last wrote; empty when there is nothing."""
     try:
-        found = json.loads((root / STATE).read_text())
+        found = read_json((root / STATE).read_text())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from perago.errors import WorkspaceError
 from perago.ports import Clock
 from perago.protocol.paths import MARKER
+from perago.protocol.reading import read_json
 from perago.protocol.sweep import FoundRoom, judge
 from perago.workspace.owner import is_alive
 from perago.workspace.rooms import OWN, WORKSPACE, remove_tree
@@ -95,7 +95,7 @@ def _look(path: Path, clock: Clock) -> FoundRoom:
 
 def _marker(path: Path) -> dict[str, object]:
     try:
-        found = json.loads((path / MARKER).read_text())
+        found = read_json((path / MARKER).read_text())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -138,7 +138,9 @@ class ConductorClient:
         ``BrokerUnavailableError``: it may have been taken; read the task.
         """
         what = f"update task {result.get('taskId')}"
-        said: dict[str, object] = {"outputData": hidden_output(result.get("outputData") or {})}
+        said: dict[str, object] = {}
+        if output := result.get("outputData"):
+            said["outputData"] = hidden_output(output)
         if reason := result.get("reasonForIncompletion"):
             said["reasonForIncompletion"] = hide(reason)
         body = {**result, **said}
