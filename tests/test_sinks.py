@@ -104,8 +104,9 @@ def writes(module: Module) -> list[str]:
             if name in WRITES:
                 found.append(f"{module.name}:{node.lineno} {name}()")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value.lstrip().startswith(STATEMENTS) and " " in node.value.strip():
-                found.append(f"{module.name}:{node.lineno} {node.value[:20]!r}")
+            text = node.value.strip()
+            if text.startswith(STATEMENTS) and " " in text:
+                found.append(f"{module.name}:{node.lineno} {text[:20]!r}")
     return found
 
 

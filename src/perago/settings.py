@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from perago.errors import RuntimeConfigError
 from perago.protocol.spark import DEFAULT_MASTER, refuse_master
-from perago.redaction import keep_secret
+from perago.redaction import keep_secret, refuse
 
 T = TypeVar("T")
 ExecutionMode = Literal["process", "thread"]
@@ -162,6 +162,22 @@ class Settings:
     spark: SparkSettings
     ledger: LedgerSettings | None = None
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+
+
+def weak_keys(settings: Settings) -> list[str]:
+    """Name the keys that are not hidden, because that would hide words with them, and why."""
+    known = {
+        _LAKEFS[-1]: (settings.lakefs.secret_access_key,) if settings.lakefs else (),
+        "CONDUCTOR_AUTH_SECRET": (settings.conductor.auth_secret,) if settings.conductor else (),
+        "the password in PERAGO_LEDGER": settings.ledger.secrets if settings.ledger else (),
+        "a header in OTEL_EXPORTER_OTLP_HEADERS": settings.telemetry.keys(),
+    }
+    return [
+        f"{name} {problem}, so it is not hidden in what is written"
+        for name, values in known.items()
+        for value in values
+        if value and (problem := refuse(value))
+    ]
 
 
 @contextmanager

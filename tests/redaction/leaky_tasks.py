@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from perago import MetricRecorder, WorkspaceSpec, task
+from perago import MetricRecorder, RetryPolicy, TaskControls, WorkspaceSpec, task
 from tests import canary
 
 
@@ -30,18 +30,20 @@ def everything() -> str:
     return " ".join(map(canary.chatter, found))
 
 
-@task(name="leaky", owner_email="a@example.com", workspace=WorkspaceSpec(prefix="/data"))
+@task(
+    name="leaky",
+    owner_email="a@example.com",
+    workspace=WorkspaceSpec(prefix="/data"),
+    controls=TaskControls(retry=RetryPolicy(count=0)),
+)
 def leaky(workspace: Path, params: Params, metrics: MetricRecorder) -> Found:
     said = everything()
-    print(said)
-    print(said, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        stream.write(f"{said}\n")
     metrics.gauge("speed", 1.0, labels={"key": canary.reach()[0]})
     (workspace / "out.txt").write_text("done")
     if params.how == "error":
-        try:
-            raise KeyError(said)
-        except KeyError as error:
-            raise ValueError(canary.reach()[-1]) from error
+        raise ValueError(canary.reach()[-1]) from KeyError(said)
     key = canary.reach()[0]
     return Found(text=said, keys=len(canary.reach()), deep={key: [f"a {key} b"]})
 

@@ -6,6 +6,7 @@ import base64
 import pickle
 import random
 import string
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ KEYS = [
     "日本語のパスワードです1",
     "ends with a slash 1/",
 ]
-SETTINGS = {
+SETTINGS: dict[str, Callable[[str], object]] = {
     "lakefs": lambda key: LakeFSSettings("http://h", "AKIAEXAMPLE0KEY", key),
     "conductor": lambda key: ConductorSettings("http://h", "conductor-key-1", key),
     "ledger": lambda key: LedgerSettings("postgresql", "postgresql://h/d", "address", (key,)),
@@ -127,13 +128,16 @@ def test_v8_a_presigned_address_loses_what_lets_people_in(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-def test_v8_settings_make_their_key_known_wherever_they_arrive(known: Redactor, kind: str) -> None:
-    key = "k3y" + "".join(random.choices(string.ascii_letters, k=30))  # noqa: S311 - not kept
+@pytest.mark.usefixtures("known")
+def test_v8_settings_make_their_key_known_wherever_they_arrive(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    key = "k3y" + "".join(random.choices(string.ascii_letters, k=30))
     made = SETTINGS[kind](key)
     assert redaction.hide(f"<{key}>") == f"<{HIDDEN}>"
     assert key not in repr(made) or kind.startswith("spark")
     packed = pickle.dumps(made)
-    known.__init__()  # type: ignore[misc] - as another process
+    monkeypatch.setattr(redaction, "KNOWN", Redactor())  # As another process.
     assert redaction.hide(key) == key
     assert pickle.loads(packed) == made  # noqa: S301 - our own
     assert redaction.hide(f"<{key}>") == f"<{HIDDEN}>"

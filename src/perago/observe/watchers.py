@@ -16,7 +16,7 @@ from perago.observe.metrics import MetricsWatcher
 from perago.observe.secrets import Secrets
 from perago.observe.tasklog import Logs, TaskLog
 from perago.ports import Clock
-from perago.settings import Settings
+from perago.settings import Settings, weak_keys
 from perago.spec import MetricSpec
 
 
@@ -44,6 +44,8 @@ def open_watchers(
     def complain(text: str) -> None:
         sys.stderr.write(f"warning: {secrets.hide(text)}\n")
 
+    for problem in weak_keys(settings):
+        complain(problem)
     files = LogFiles(
         settings.log_root,
         instance,

@@ -69,7 +69,7 @@ class LineReader:
 
 
 def _cut(line: bytes) -> int:
-    """Choose where an endless line is cut: never inside a key, which would not be seen then (V8)."""
+    """Choose where an endless line is cut: never inside a key, which nobody would see (V8)."""
     return KNOWN.safe_cut(line.decode("latin-1"), len(line) - _KEPT) or len(line)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,14 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from perago.errors import RuntimeConfigError
-from perago.protocol.spark import SESSION_DEFAULTS, Application
+from perago.protocol.spark import (
+    SECRET,
+    SESSION_DEFAULTS,
+    Application,
+    needs_secret,
+    protection,
+)
+from perago.redaction import keep_secret
 from perago.settings import SparkSettings
 from perago.spark import java
 from perago.workspace.owner import is_alive, token_of
@@ -124,6 +132,11 @@ def configuration(
     }
     if application.local:
         defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    defaults |= protection(application.master, given)
+    if needs_secret(application.master, {**defaults, **given}):
+        # It stays in memory: executors find it in their environment, made by Spark's own worker.
+        defaults[SECRET] = secrets.token_hex(32)
+        keep_secret(defaults[SECRET])
     fixed = {"spark.master": application.master, "spark.driver.extraJavaOptions": options}
     if application.packages:
         listed = [given.pop("spark.jars.packages", ""), *application.packages]
