@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from perago.errors import RuntimeConfigError
-from perago.protocol.spark import DEFAULT_MASTER, refuse_master
+from perago.protocol.spark import DEFAULT_MASTER, refuse_master, secrets_of
 from perago.redaction import keep_secret, refuse
 
 T = TypeVar("T")
@@ -29,8 +29,6 @@ _HOLD_KEYS = re.compile(
     r"LAKECTL_CREDENTIALS_.*|CONDUCTOR_AUTH_.*|PERAGO_LEDGER|PERAGO_SPARK_(?:CONF|MASTER)"
     r"|OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS"
 )
-_SECRET_CONF = re.compile(r"(?i)secret|password|token|access[.]?key")
-"""What Spark itself takes for the name of a secret, in its page and its event log."""
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LARGEST = 1e15
 _LONGEST_SHOWN = 200
@@ -125,9 +123,7 @@ class SparkSettings(_Holder):
 
     def keys(self) -> tuple[str | None, ...]:
         """Return the values that Spark itself would not show, and the token of a server."""
-        found = [text for name, text in self.conf.items() if _SECRET_CONF.search(name)]
-        tokens = re.findall(r";token=([^;]+)", self.master)
-        return *found, *tokens
+        return secrets_of(self.master, self.conf)
 
 
 @dataclass(frozen=True, slots=True)

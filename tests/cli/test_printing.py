@@ -12,6 +12,7 @@ from perago.cli import screen
 from perago.cli.seed import read_input
 from perago.cli.workflow_source import workflow_file
 from perago.errors import PeragoError, RuntimeConfigError, UsageError
+from perago.protocol.printable import printable
 from perago.settings import load_settings
 from perago.wiring import Home
 from tests.cli.conftest import Perago
@@ -39,7 +40,7 @@ def test_a_name_is_one_line_of_characters(name: str, capsys: pytest.CaptureFixtu
     lines = "".join(capsys.readouterr()).rstrip("\n").split("\n")
     assert len(lines) == (6 if name == HOSTILE["line"] else 5)
     assert all(line.isprintable() for line in lines)
-    shown = name if name.isprintable() else screen.printable(name)
+    shown = name if name.isprintable() else printable(name)
     assert lines[0] == f"+ {shown}"
     assert not any(line.startswith(("+ forged", "- forged")) for line in lines)
 

@@ -12,6 +12,9 @@ from pydantic import BaseModel
 from perago import MetricRecorder, RetryPolicy, TaskControls, WorkspaceSpec, task
 from tests import canary
 
+TAG = f"_{os.environ['DEEDS']}" if "DEEDS" in os.environ else ""
+"""So that workers of several tests can share a server."""
+
 
 class Params(BaseModel):
     how: str = "result"
@@ -31,7 +34,7 @@ def everything() -> str:
 
 
 @task(
-    name="leaky",
+    name=f"leaky{TAG}",
     owner_email="a@example.com",
     workspace=WorkspaceSpec(prefix="/data"),
     controls=TaskControls(retry=RetryPolicy(count=0)),
@@ -48,7 +51,7 @@ def leaky(workspace: Path, params: Params, metrics: MetricRecorder) -> Found:
     return Found(text=said, keys=len(canary.reach()), deep={key: [f"a {key} b"]})
 
 
-@task(name="curious", owner_email="a@example.com")
+@task(name=f"curious{TAG}", owner_email="a@example.com")
 def curious(params: Params) -> Found:
     """Look where keys are found without looking into memory."""
     child = "import os; print(sorted(os.environ))"

@@ -15,6 +15,7 @@ _MASTER_PORT = 7077
 AUTHENTICATE = "spark.authenticate"
 SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of it
 _CRYPTO = "spark.network.crypto.enabled"
+_SECRET_NAME = re.compile(r"(?i)secret|password|token|access[.]?key")
 _SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
 # What every session of an attempt begins with, wherever it runs.
 SESSION_DEFAULTS: Mapping[str, str] = {
@@ -170,6 +171,12 @@ def open_to_strangers(master: str, conf: Mapping[str, str]) -> str | None:
     if known.get(AUTHENTICATE, "").lower() == "true":
         return None
     return f"master {shown(master)} is used without {AUTHENTICATE}"
+
+
+def secrets_of(master: str, conf: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values that Spark itself would not show, and the token of a server."""
+    found = [text for name, text in conf.items() if _SECRET_NAME.search(name)]
+    return *found, *re.findall(r";token=([^;]+)", master)
 
 
 def needs_secret(master: str, conf: Mapping[str, str]) -> bool:

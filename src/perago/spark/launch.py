@@ -23,6 +23,7 @@ from perago.protocol.spark import (
     Application,
     needs_secret,
     protection,
+    secrets_of,
 )
 from perago.redaction import keep_secret
 from perago.settings import SparkSettings
@@ -136,12 +137,13 @@ def configuration(
     if needs_secret(application.master, {**defaults, **given}):
         # It stays in memory: executors find it in their environment, made by Spark's own worker.
         defaults[SECRET] = secrets.token_hex(32)
-        keep_secret(defaults[SECRET])
     fixed = {"spark.master": application.master, "spark.driver.extraJavaOptions": options}
     if application.packages:
         listed = [given.pop("spark.jars.packages", ""), *application.packages]
         fixed["spark.jars.packages"] = ",".join(filter(None, listed))
-    return {**defaults, **given, **fixed}
+    merged = {**defaults, **given, **fixed}
+    keep_secret(*secrets_of(application.master, merged))
+    return merged
 
 
 def python_of(application: Application) -> str | None:
