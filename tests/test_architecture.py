@@ -174,7 +174,8 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.workflow": perago("errors", "workflow"),
     "perago.roots": perago("errors"),
     "perago.directories": perago("roots"),
-    "perago.settings": perago("directories", "errors", "protocol", "roots"),
+    "perago.redaction": perago("protocol"),
+    "perago.settings": perago("directories", "errors", "protocol", "redaction", "roots"),
 }
 # Who must never know these, now or later.
 NEVER_KNOWS: dict[str, tuple[str, ...]] = {

@@ -18,8 +18,8 @@ from perago.brokers.conductor.registration import registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.definition import TaskDefinition
 from perago.errors import BrokerError, LedgerUnavailableError, PeragoError
-from perago.protocol.spark import is_connect, shown
-from perago.settings import Settings
+from perago.protocol.spark import is_connect, open_to_strangers, shown
+from perago.settings import Settings, weak_keys
 from perago.spark import java
 from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
 from perago.workspace import rooms, stamps
@@ -72,6 +72,8 @@ def examine(
     else:
         yield from _conductor(settings, tasks)
     yield _ledger(settings)
+    for problem in weak_keys(settings):
+        yield Finding("keys", Health.DOUBTFUL, problem, "use a longer one, made at random")
 
 
 def _ledger(settings: Settings) -> Finding:
@@ -138,6 +140,14 @@ def _java(settings: Settings) -> Finding:
     if is_connect(settings.spark.master):
         where = shown(settings.spark.master)
         return Finding("Spark", Health.GOOD, f"on the Connect server {where}, no Java needed")
+    if problem := open_to_strangers(settings.spark.master, settings.spark.conf):
+        return Finding(
+            "Spark",
+            Health.DOUBTFUL,
+            f"{problem}: whoever reaches the cluster's ports can run code on it",
+            "give master and workers a secret, and the same in PERAGO_SPARK_CONF: "
+            "spark.authenticate=true;spark.authenticate.secret=...",
+        )
     return _asked("Java for Spark", java.check)
 
 

@@ -71,6 +71,7 @@ from perago.protocol.values import (
     WorkspaceInput,
 )
 from perago.publishing import Publisher, Target
+from perago.redaction import hidden_facts, hide
 from perago.reporting import report
 from perago.staging import Stage
 from perago.standing import in_place
@@ -150,9 +151,8 @@ class Execution:
             try:
                 outcome = self._transaction(undo)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a body may raise anything
-                outcome = classify(
-                    self._track.current, error, reason_limit=self._shells.reason_limit
-                )
+                limit = self._shells.reason_limit
+                outcome = classify(self._track.current, error, reason_limit=limit, hide=hide)
                 if not isinstance(error, PeragoError) or error.__cause__ is not None:
                     # Our own errors say all there is to say; others have a place in the code.
                     text = "".join(traceback.format_exception(error))
@@ -295,7 +295,7 @@ class Execution:
 
     def _result(self, value: object) -> Mapping[str, object]:
         with self._track.phase(Phase.RESULT):
-            result = self._task.dump_result(value)
+            result = hidden_facts(self._task.dump_result(value))
             limit = self._shells.output_limit
             if limit is not None and (size := len(json.dumps(result).encode())) > limit:
                 raise ResultError(

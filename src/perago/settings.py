@@ -6,15 +6,17 @@ import hashlib
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from perago import directories
 from perago.errors import RuntimeConfigError
-from perago.protocol.spark import DEFAULT_MASTER, refuse_master
+from perago.protocol.spark import DEFAULT_MASTER, refuse_master, secrets_of
+from perago.redaction import keep_secret, refuse
 from perago.roots import refuse_planted
 
 T = TypeVar("T")
@@ -25,31 +27,64 @@ _LAKEFS = (
     "LAKECTL_CREDENTIALS_ACCESS_KEY_ID",
     "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY",
 )
+_HOLD_KEYS = re.compile(
+    r"LAKECTL_CREDENTIALS_.*|CONDUCTOR_AUTH_.*|PERAGO_LEDGER|PERAGO_SPARK_(?:CONF|MASTER)"
+    r"|OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS"
+)
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_LARGEST = 1e15
+_LONGEST_SHOWN = 200
 _LOG_LEVELS = ("off", "fatal", "error", "warn", "info", "debug")
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+class _Holder:
+    """Settings that hold a key: wherever they come to be, the key is known as one (V8).
+
+    Also after a trip to another process: they are made anew there, not filled in.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        keep_secret(*self.keys())
+
+    def keys(self) -> tuple[str | None, ...]:
+        """Return what must be hidden."""
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
-class LakeFSSettings:
+class LakeFSSettings(_Holder):
     """How the lakeFS server is reached; the secret never shows in a repr."""
 
     endpoint: str
     access_key_id: str
     secret_access_key: str = field(repr=False)
 
+    def keys(self) -> tuple[str | None, ...]:
+        """Return the pair."""
+        return self.access_key_id, self.secret_access_key
+
 
 @dataclass(frozen=True, slots=True)
-class ConductorSettings:
+class ConductorSettings(_Holder):
     """How the Conductor server is reached."""
 
     url: str
     auth_key: str | None = field(default=None, repr=False)
     auth_secret: str | None = field(default=None, repr=False)
 
+    def keys(self) -> tuple[str | None, ...]:
+        """Return the pair, if there is one."""
+        return self.auth_key, self.auth_secret
+
 
 @dataclass(frozen=True, slots=True)
-class LedgerSettings:
+class LedgerSettings(_Holder):
     """Where the ledger is (K5); only ``shown`` may be seen by others."""
 
     kind: Literal["sqlite", "postgresql"]
@@ -58,9 +93,25 @@ class LedgerSettings:
     """The path of a file, or the address of a server with all that is needed to get in."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
+    def keys(self) -> tuple[str | None, ...]:
+        """Return the passwords in the address."""
+        return self.secrets
+
 
 @dataclass(frozen=True, slots=True)
-class SparkSettings:
+class TelemetrySettings(_Holder):
+    """The variables that say how OpenTelemetry logs in, as they were given."""
+
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def keys(self) -> tuple[str | None, ...]:
+        """Return what stands behind each equals sign."""
+        pairs = (pair for text in self.variables.values() for pair in text.split(","))
+        return tuple(pair.partition("=")[2].strip() for pair in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings(_Holder):
     """How Spark runs where a task does not say."""
 
     master: str = DEFAULT_MASTER
@@ -71,6 +122,10 @@ class SparkSettings:
     """From so many objects or attempts on, commands work on them with Spark."""
     scratch: Path = field(default_factory=lambda: directories.cache(os.environ) / "spark")
     jars: Path = field(default_factory=lambda: directories.cache(os.environ) / "spark-jars")
+
+    def keys(self) -> tuple[str | None, ...]:
+        """Return the values that Spark itself would not show, and the token of a server."""
+        return secrets_of(self.master, self.conf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +161,51 @@ class Settings:
     ledger: LedgerSettings | None = None
     dotenv: Path | None = None
     """The file that was read besides the environment, if there was one."""
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+
+
+def weak_keys(settings: Settings) -> list[str]:
+    """Name the keys that are not hidden, because that would hide words with them, and why."""
+    known = {
+        _LAKEFS[-1]: (settings.lakefs.secret_access_key,) if settings.lakefs else (),
+        "CONDUCTOR_AUTH_SECRET": (settings.conductor.auth_secret,) if settings.conductor else (),
+        "the password in PERAGO_LEDGER": settings.ledger.secrets if settings.ledger else (),
+        "a header in OTEL_EXPORTER_OTLP_HEADERS": settings.telemetry.keys(),
+    }
+    return [
+        f"{name} {problem}, so it is not hidden in what is written"
+        for name, values in known.items()
+        for value in values
+        if value and (problem := refuse(value))
+    ]
+
+
+@contextmanager
+def keys_withheld(environ: MutableMapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Take the worker's keys out of an environment, for what runs and starts in it meanwhile.
+
+    Executors get their settings by the channel; nothing that a body starts inherits a key.
+    """
+    taken = {name: text for name, text in environ.items() if _HOLD_KEYS.fullmatch(name)}
+    for name in taken:
+        del environ[name]
+    try:
+        yield taken
+    finally:
+        for name, text in taken.items():
+            environ.setdefault(name, text)
+
+
+@contextmanager
+def keys_lent(environ: MutableMapping[str, str], lent: Mapping[str, str]) -> Iterator[None]:
+    """Put variables into an environment for a library that reads them nowhere else."""
+    fresh = {name: text for name, text in lent.items() if name not in environ}
+    environ.update(fresh)
+    try:
+        yield
+    finally:
+        for name in fresh:
+            environ.pop(name, None)
 
 
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
@@ -158,6 +258,9 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         ),
         ledger=_ledger(values),
         dotenv=dotenv if dotenv.is_file() else None,
+        telemetry=TelemetrySettings(
+            {name: text for name, text in environ.items() if _is_header(name)}
+        ),
     )
 
 
@@ -166,7 +269,7 @@ def parse_size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)", text.strip(), re.IGNORECASE)
     if not match:
         raise ValueError("use a size such as 512KB, 100MB or 1.5GB")
-    return int(float(match[1]) * _SIZES[match[2].upper()])
+    return int(_finite(match[1]) * _SIZES[match[2].upper()])
 
 
 def parse_duration(text: str) -> float:
@@ -174,7 +277,14 @@ def parse_duration(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip())
     if not match:
         raise ValueError("use a duration such as 30s, 5m, 1h or 30d")
-    return float(match[1]) * _DURATIONS[match[2]]
+    return _finite(match[1]) * _DURATIONS[match[2]]
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if found > _LARGEST:
+        raise ValueError("use a smaller number")
+    return found
 
 
 class _Values:
@@ -191,7 +301,8 @@ class _Values:
         try:
             return parse(text)
         except ValueError as error:
-            raise RuntimeConfigError(f"{name} is {text!r}", remedy=str(error)) from None
+            shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+            raise RuntimeConfigError(f"{name} is {shown!r}", remedy=str(error)) from None
 
     def optional(self, name: str, parse: Callable[[str], T]) -> T | None:
         return self.parsed(name, "", parse) if self.get(name, "") else None
@@ -213,7 +324,13 @@ def _dotenv(path: Path) -> dict[str, str]:
     refuse_planted(path)
     from dotenv import dotenv_values  # noqa: PLC0415 - only where there is a file to read
 
-    return {key: value for key, value in dotenv_values(path).items() if value is not None}
+    try:
+        found = dotenv_values(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuntimeConfigError(
+            f"{path} cannot be read: {error}", remedy="write NAME=value lines in UTF-8"
+        ) from None
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _mode(text: str) -> ExecutionMode:
@@ -225,7 +342,7 @@ def _mode(text: str) -> ExecutionMode:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or len(text) > len(str(int(_LARGEST))) or int(text) < 1:
         raise ValueError("use a whole number of 1 or more")
     return int(text)
 
@@ -256,6 +373,10 @@ def _log_level(text: str) -> str:
     if text not in _LOG_LEVELS:
         raise ValueError(f"use one of {', '.join(_LOG_LEVELS)}")
     return text
+
+
+def _is_header(name: str) -> bool:
+    return name.startswith("OTEL_") and _HOLD_KEYS.fullmatch(name) is not None
 
 
 def _lakefs(values: _Values) -> LakeFSSettings | None:

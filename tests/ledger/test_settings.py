@@ -39,7 +39,7 @@ def test_a_file_is_named_from_the_root_on(text: str, path: str) -> None:
     ("text", "shown", "secrets"),
     [
         ("postgresql://u:s3cret@h:5432/d", "postgresql://h:5432/d", ("s3cret",)),
-        ("postgres://u:p%40ss@h/d", "postgresql://h/d", ("p@ss",)),
+        ("postgres://u:p%40ssw0rd@h/d", "postgresql://h/d", ("p@ssw0rd",)),
         ("postgresql://h/d?user=u&password=s3cret", "postgresql://h/d", ("s3cret",)),
         ("postgresql://u:s3cret@[::1]:5432/d", "postgresql://[::1]:5432/d", ("s3cret",)),
         ("postgresql:///d?host=/run", "postgresql:///d", ()),
@@ -55,7 +55,7 @@ def test_v8_only_the_place_of_a_server_is_shown(
     for secret in secrets:
         assert secret not in repr(settings)
         assert secret not in shown
-        assert Secrets.of(settings, {}).hide(f"to {secret}!") == f"to {HIDDEN}!"
+        assert Secrets.of(settings).hide(f"to {secret}!") == f"to {HIDDEN}!"
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_v8_control_characters_and_secrets_do_not_reach_the_screen() -> None:
     console = open_console(stream)
     console.output(told.claim(), "w-0001", "stdout", f"\033[2Jgone\r {told.SECRETS[1]}")
     console.close(10)
-    assert "\\x1b[2Jgone\\x0d [hidden]" in stream.getvalue()
+    assert "\\x1b[2Jgone\\r [hidden]" in stream.getvalue()
 
 
 def test_a_reader_that_stopped_does_not_stop_the_worker() -> None:

@@ -36,7 +36,7 @@ def open_log(root: Path, clock: ManualClock | None = None, max_bytes: int = 10**
 
 def watcher(directory: Path) -> tuple[JsonLog, LogFiles]:
     files = open_log(directory / "logs")
-    secrets = Secrets.of(told.settings(directory), {})
+    secrets = Secrets.of(told.settings(directory))
     return JsonLog(files, SystemClock(), secrets, "one"), files
 
 

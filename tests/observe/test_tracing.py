@@ -71,7 +71,7 @@ def test_v8_a_failure_is_an_error_with_its_traceback_and_without_secrets(
 ) -> None:
     execute(
         tmp_path, "bad", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.url}/v1/traces",
-        OTEL_EXPORTER_OTLP_HEADERS="api-key=canary-header",
+        OTEL_EXPORTER_OTLP_HEADERS="api-key=canary-header-1",
     )  # fmt: skip
     collector.until(lambda: any(span.name == "attempt bad" for span in collector.spans))
     by_name = {span.name: span for span in collector.spans}
@@ -82,9 +82,9 @@ def test_v8_a_failure_is_an_error_with_its_traceback_and_without_secrets(
     assert by_name["report"].status.code != ERROR
     event = next(event for event in body.events if event.name == "exception")
     assert "Traceback (most recent call last)" in attributes(event)["exception.stacktrace"]
-    assert collector.headers[0]["api-key"] == "canary-header"
+    assert collector.headers[0]["api-key"] == "canary-header-1"
     everything = "".join(map(str, collector.spans))
-    for secret in (*told.SECRETS, "canary-param", "canary-header"):
+    for secret in (*told.SECRETS, "canary-param", "canary-header-1"):
         assert secret not in everything
 
 

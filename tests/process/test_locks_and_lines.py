@@ -8,13 +8,17 @@ import time
 from multiprocessing import Pipe
 from pathlib import Path
 
+import pytest
+
 from perago.process.lines import LineReader
 from perago.process.lock import FileLock, await_gone, executor_lock, tidy_locks
+from perago.redaction import keep_secret
 
 HOLDER = """
 import sys, time
 from pathlib import Path
 from perago.process.lock import FileLock
+from perago.redaction import keep_secret
 assert FileLock(Path(sys.argv[1])).acquire()
 print("held", flush=True)
 time.sleep(600)
@@ -89,5 +93,24 @@ def test_an_endless_line_is_cut() -> None:
     lines += reader.drain()
     assert sum(map(len, lines)) == 40 * 4096
     assert 1 < len(lines) < 5
+    write_end.close()
+    reader.close()
+
+
+@pytest.mark.parametrize("lead", [61_420, 61_430, 61_440, 61_450, 65_500, 65_530])
+def test_v8_an_endless_line_is_not_cut_inside_a_key(lead: int) -> None:
+    key = "k3y-of-an-endless-line-0123456789"
+    keep_secret(key)
+    read_end, write_end = Pipe(duplex=False)
+    reader = LineReader("stdout", read_end)
+    said = b"x" * lead + key.encode() + b"y" * 10_000
+    lines: list[str] = []
+    for start in range(0, len(said), 4096):
+        os.write(write_end.fileno(), said[start : start + 4096])
+        lines += reader.read()
+    lines += reader.drain()
+    assert "".join(lines) == said.decode()
+    assert len(lines) > 1
+    assert sum(key in line for line in lines) == 1
     write_end.close()
     reader.close()

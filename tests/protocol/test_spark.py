@@ -9,6 +9,9 @@ from perago.protocol.spark import (
     addresses,
     is_leftover,
     is_local,
+    needs_secret,
+    open_to_strangers,
+    protection,
     refuse_local_workspace,
     refuse_master,
     shown,
@@ -140,3 +143,29 @@ def test_i7_the_token_of_a_connect_server_is_not_shown() -> None:
     said = refuse_local_workspace("sc://host/;token=secret", shared_root=False)
     assert said is not None
     assert "secret" not in said
+
+
+YES = {"spark.authenticate": "true"}
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "made", "open_"),
+    [
+        ("local[*]", {}, {}, False),
+        ("local", {}, {}, False),
+        ("sc://h:15002", {}, {}, False),
+        ("yarn", {}, YES | {"spark.network.crypto.enabled": "true"}, False),
+        ("k8s://https://h", {}, YES | {"spark.network.crypto.enabled": "true"}, False),
+        ("local-cluster[1,1,600]", {}, YES | {"spark.network.crypto.enabled": "true"}, False),
+        ("spark://h:7077", {}, {}, True),
+        ("spark://h:7077", YES, {"spark.network.crypto.enabled": "true"}, False),
+        ("yarn", {"spark.shuffle.service.enabled": "true"}, {}, True),
+        ("yarn", {"spark.authenticate": "false"}, {}, True),
+    ],
+)
+def test_strangers_are_kept_out_where_spark_can(
+    master: str, conf: dict[str, str], made: dict[str, str], *, open_: bool
+) -> None:
+    assert protection(master, conf) == made
+    assert (open_to_strangers(master, conf) is not None) == open_
+    assert needs_secret(master, {**made, **conf}) == (master.startswith("local-cluster"))

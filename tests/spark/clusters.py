@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -22,11 +22,21 @@ _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @contextmanager
-def standalone(home: Path) -> Iterator[str]:
-    """Start a master and two workers of one core each, on two hosts; give the address."""
+def standalone(
+    home: Path, hosts: Sequence[str] = (HOST, OTHER_HOST), secret: str = ""
+) -> Iterator[str]:
+    """Start a master and workers of one core each, one on each host; give the address.
+
+    With a secret, only who knows it may talk to them.
+    """
     port = free_port()
+    home.mkdir(parents=True, exist_ok=True)
+    rules = home / "rules.conf"
+    keys = ("authenticate true", f"authenticate.secret {secret}", "network.crypto.enabled true")
+    rules.write_text("".join(f"spark.{line}\n" for line in keys) if secret else "")
     address = f"spark://{HOST}:{port}"
-    deploy, quiet = "org.apache.spark.deploy", ("--webui-port", "0")
+    deploy = "org.apache.spark.deploy"
+    quiet = ("--webui-port", "0", "--properties-file", str(rules))
     with ExitStack() as stack:
         log = stack.enter_context(
             _server(
@@ -37,12 +47,12 @@ def standalone(home: Path) -> Iterator[str]:
             )
         )
         _wait(lambda: _listens(port), log)
-        for host in (HOST, OTHER_HOST):
+        for host in hosts:
             part = home / f"worker-{host}"
             size = ("--host", host, "-c", "1", "-m", "1g", "-d", str(part))
             name = f"{deploy}.worker.Worker"
             stack.enter_context(_server(part, name, *quiet, *size, address, host=host))
-        _wait(lambda: log.read_text().count("Registering worker") == 2, log)
+        _wait(lambda: log.read_text().count("Registering worker") == len(hosts), log)
         yield address
 
 

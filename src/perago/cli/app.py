@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final
 
@@ -30,10 +31,11 @@ from perago.cli import (
     status,
     verify,
 )
-from perago.cli.exits import INTERRUPTED, exit_code
+from perago.cli.exits import FAILED, INTERRUPTED, exit_code
 from perago.cli.help import Command, Group
 from perago.cli.screen import complain
-from perago.errors import PeragoError
+from perago.errors import PeragoError, UsageError
+from perago.redaction import hide
 
 app = typer.Typer(
     name="perago",
@@ -99,7 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(INTERRUPTED)
+    except (RecursionError, OverflowError) as error:
+        # Whatever it was, somebody gave something that is too deep or too large for us.
+        note = UsageError(f"an input is too deep or too large: {error}", remedy="give less")
+        complain(note, as_json="--json" in given)
+        sys.exit(exit_code(note))
     except BrokenPipeError:
         # The reader has seen enough ("perago log | head"): not a failure.
         sys.stderr.close()
         sys.exit(0)
+    except Exception:  # noqa: BLE001 - a bug of ours: it is told, but no key with it (V8)
+        sys.stderr.write(hide(traceback.format_exc()))
+        sys.exit(FAILED)

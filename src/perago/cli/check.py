@@ -62,19 +62,24 @@ def check(targets: Targets, as_json: AsJson = False) -> None:
         ["task", "workspace", "mode", "fence", "guards", "params -> result", "retries"],
         [
             [
-                row["task"],
-                row["workspace"] or "-",
+                plain(row["task"]),
+                plain(row["workspace"] or "-"),
                 row["mode"],
                 row["fence"] or "-",
                 len(row["guards"]),
-                f"{row['params']} -> {row['result']}",
+                plain(f"{row['params']} -> {row['result']}"),
                 row["retries"],
             ]
             for row in rows
         ],
     )
     say()
-    fields({name: value or "[dim]not configured[/dim]" for name, value in shown.items()})
+    fields(
+        {
+            name: plain(value) if value else "[dim]not configured[/dim]"
+            for name, value in shown.items()
+        }
+    )
     if workflows:
         say()
     for file in workflows:

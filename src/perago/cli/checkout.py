@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.choose import Engine, repository_of, selection_of, wants_spark
-from perago.cli.screen import AsJson, emit, say, short, size
+from perago.cli.screen import AsJson, emit, plain, say, short, size
 
 if TYPE_CHECKING:
     from perago.protocol.paths import Selection
@@ -46,7 +46,7 @@ def checkout(
     if as_json:
         emit({"commit": commit.id, "files": files, "bytes": total, "to": str(directory)})
     else:
-        say(f"{files} files, {size(total)}, of {short(commit.id)} are in {directory}")
+        say(f"{files} files, {size(total)}, of {short(commit.id)} are in {plain(directory)}")
 
 
 def _by_threads(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.help import Command, Group
-from perago.cli.screen import AsJson, emit, fields, plain, say, size, table, when
+from perago.cli.screen import AsJson, emit, emit_keys, fields, plain, say, size, table, when
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -70,7 +70,7 @@ def up(
     sources = _sources(quiet=as_json, docker=docker)
     found = start(name, _home(), servers, blocks=blocks.value, sources=sources)
     if as_json:
-        emit({**_described(found), **_keys(found)})
+        emit_keys({**_described(found), **_keys(found)})
         return
     _show(found)
     _show_use(found)
@@ -131,7 +131,7 @@ def down(
         return
     for instance in found:
         rest = "nothing of it is left" if purge else f"logs and data stay in {instance.directory}"
-        say(f"[bold]{instance.name}[/bold] is down; {plain(rest)}")
+        say(f"[bold]{plain(instance.name)}[/bold] is down; {plain(rest)}")
 
 
 @app.command(cls=Command)
@@ -176,7 +176,7 @@ def _sources(*, quiet: bool, docker: bool = False) -> Sources:
 
 
 def _show(instance: Instance) -> None:
-    say(f"[bold]{instance.name}[/bold]  {plain(instance.directory)}")
+    say(f"[bold]{plain(instance.name)}[/bold]  {plain(instance.directory)}")
     rows = [
         (
             each.server,
@@ -200,7 +200,7 @@ def _show_use(instance: Instance) -> None:
         str(each.server): each.url for each in instance.status() if each.state == "running"
     }
     say("\nwhere they are")
-    fields(addresses)
+    fields({name: plain(url) for name, url in addresses.items()})
     if variables(instance.record):
         file = shlex.quote(str(instance.environment))
         say("\nto use them in this shell")

@@ -40,7 +40,7 @@ def diff(
         )
         return
     total = changes(len(found.added), len(found.changed), len(found.removed))
-    say(f"[bold]{name}[/bold] {short(old.id)} .. {short(new.id)}  {total}")
+    say(f"[bold]{plain(name)}[/bold] {short(old.id)} .. {short(new.id)}  {total}")
     for sign, colour, paths in (
         ("+", "green", found.added),
         ("~", "yellow", found.changed),

@@ -43,4 +43,4 @@ def extract(
     elif as_json:
         emit({"written": str(output), "tasks": list(tasks)})
     else:
-        say(f"wrote {len(definitions)} task definition(s) to {output}")
+        say(f"wrote {len(definitions)} task definition(s) to {plain(output)}")

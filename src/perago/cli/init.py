@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perago.cli.screen import AsJson, emit, say
+from perago.cli.screen import AsJson, emit, plain, say
 
 
 def init(
@@ -34,9 +34,9 @@ def init(
     if as_json:
         emit({"directory": str(directory), "files": written})
         return
-    say(f"[green]ready[/green] in {directory}: {', '.join(written)}")
+    say(f"[green]ready[/green] in {plain(directory)}: {plain(', '.join(written))}")
     say("\nwhat to try next")
     if directory != Path():
-        say(f"  [bold]cd {directory}[/bold]")
+        say(f"  [bold]cd {plain(directory)}[/bold]")
     say("  [bold]perago run workflow.json tasks --from data[/bold]")
     say("  [bold]perago log[/bold]")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.choose import StoreName, place_of
-from perago.cli.screen import AsJson, changes, emit, fields, plain, say, short, when
+from perago.cli.screen import AsJson, block, changes, emit, fields, plain, say, short, when
 
 if TYPE_CHECKING:
     from perago.observe.attempts import ExecutionStory
@@ -93,7 +93,7 @@ def _emit(commit: Commit | None, change: ChangeSet | None, stories: list[Executi
 
 
 def _show_commit(commit: Commit, change: ChangeSet) -> None:
-    say(f"[bold]commit {commit.id}[/bold]")
+    say(f"[bold]commit {plain(commit.id)}[/bold]")
     fields(
         {
             "message": plain(commit.message),
@@ -112,18 +112,18 @@ def _show_story(told: ExecutionStory) -> None:
     colour = "green" if told.state == "COMPLETED" else "red"
     retry = f", retry {attempt.retry_count}" if attempt.retry_count else ""
     say(
-        f"[bold]{attempt.reference_task_name}[/bold] ({attempt.task_def_name}{retry})  "
-        f"[{colour}]{told.state}[/{colour}]"
+        f"[bold]{plain(attempt.reference_task_name)}[/bold] "
+        f"({plain(attempt.task_def_name)}{retry})  [{colour}]{plain(told.state)}[/{colour}]"
     )
     workspace = told.workspace or {}
     fields(
         {
-            "run": attempt.workflow_instance_id,
-            "task": attempt.task_id,
-            "execution": told.execution_id,
+            "run": plain(attempt.workflow_instance_id),
+            "task": plain(attempt.task_id),
+            "execution": plain(told.execution_id),
             "started": when(told.started_at),
-            "reads": f"{workspace.get('repository', '-')}/{workspace.get('branch', '-')}"
-            f" at {short(str(workspace.get('ref', '')))}",
+            "reads": plain(f"{workspace.get('repository', '-')}/{workspace.get('branch', '-')}")
+            + f" at {short(str(workspace.get('ref', '')))}",
         }
     )
     _show_phases(told)
@@ -142,13 +142,13 @@ def _show_story(told: ExecutionStory) -> None:
             f"{plain(told.adopted.get('execution'))} had published; the body was not run again"
         )
     for metric in told.metrics:
-        say(f"  [dim]{metric['kind']}[/dim] {metric['name']} = {metric['value']:g}")
+        say(f"  [dim]{plain(metric['kind'])}[/dim] {plain(metric['name'])} = {metric['value']:g}")
     for warning in told.warnings:
-        say(f"  [yellow]warning[/yellow] {warning.get('text')}: {warning.get('why')}")
+        say(f"  [yellow]warning[/yellow] {plain(warning.get('text'))}: {plain(warning.get('why'))}")
     if told.outcome and told.outcome.get("reason"):
-        say(f"  [red]{plain(told.outcome['reason'])}[/red]")
+        say(f"  [red]{block(told.outcome['reason'])}[/red]")
     if told.traceback:
-        say(f"[dim]{plain(told.traceback.rstrip())}[/dim]")
+        say(f"  [dim]{block(told.traceback)}[/dim]")
     say()
 
 
@@ -156,10 +156,11 @@ def _show_phases(told: ExecutionStory) -> None:
     longest = max((phase.seconds or 0 for phase in told.phases), default=0) or 1
     for phase in told.phases:
         if phase.seconds is None:
-            say(f"  {phase.name:<22} [red]{'failed here' if told.outcome else 'died here'}[/red]")
+            how = "failed here" if told.outcome else "died here"
+            say(f"  {plain(phase.name):<22} [red]{how}[/red]")
             continue
         bar = "━" * max(1, round(_BAR * phase.seconds / longest))
-        say(f"  {phase.name:<22} {phase.seconds * 1000:>9.1f} ms  [cyan]{bar}[/cyan]")
+        say(f"  {plain(phase.name):<22} {phase.seconds * 1000:>9.1f} ms  [cyan]{bar}[/cyan]")
 
 
 def _show_change(told: ExecutionStory) -> None:
@@ -174,8 +175,8 @@ def _show_change(told: ExecutionStory) -> None:
             say(f"  [{colour}]{sign}[/{colour}] [dim]and {len(paths) - _PATHS} more[/dim]")
     if told.decision:
         published = told.published or {}
-        held = f", fence {published['fence']} held" if published else ""
+        held = f", fence {plain(published['fence'])} held" if published else ""
         say(
-            f"  decision [bold]{told.decision.get('kind')}[/bold] on "
+            f"  decision [bold]{plain(told.decision.get('kind'))}[/bold] on "
             f"{short(str(told.decision.get('head')))}{held}"
         )

@@ -74,10 +74,10 @@ def _row(posting: Posting) -> list[object]:
         plain(attempt.reference_task_name),
         attempt.retry_count or "-",
         plain(attempt.workflow_instance_id[:8]),
-        posting.decision,
+        plain(posting.decision),
         short(terms.input_ref),
         f"[cyan]{short(posting.ref)}[/cyan]",
-        f"[{colour}]{posting.state}[/{colour}]",
+        f"[{colour}]{plain(posting.state)}[/{colour}]",
     ]
 
 

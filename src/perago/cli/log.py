@@ -39,7 +39,7 @@ def log(
             }
         )
     else:
-        say(f"[bold]{name}[/bold] / {branch}")
+        say(f"[bold]{plain(name)}[/bold] / {plain(branch)}")
         _show(entries, taken_back)
 
 
@@ -73,8 +73,8 @@ def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
                 f"[cyan]{short(entry.commit.id)}[/cyan]",
                 when(entry.commit.created_at),
                 step,
-                said.get("perago.task_id", "-")[:8],
-                said.get("perago.retry_count", "-"),
+                plain(said.get("perago.task_id", "-")[:8]),
+                plain(said.get("perago.retry_count", "-")),
                 changes(len(change.added), len(change.changed), len(change.removed)),
             ]
         )
@@ -94,7 +94,7 @@ def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
                 "",
                 f"[dim]{when(by.at)}[/dim]",
                 "[dim]adopted[/dim]",
-                f"[dim]{by.attempt.task_id[:8]}[/dim]",
+                f"[dim]{plain(by.attempt.task_id[:8])}[/dim]",
                 f"[dim]{by.attempt.retry_count}[/dim]",
                 "[dim]its first completion was lost[/dim]",
             ]

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from perago.cli.screen import console
+
 
 @contextmanager
 def bytes_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     """Draw bytes on standard error while a transfer runs."""
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    console = Console(stderr=True)
+    terminal = console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
-        console=console,
+        console=terminal,
         transient=True,
-        disable=not console.is_terminal,
+        disable=not terminal.is_terminal,
     )
     with progress:
         task = progress.add_task(text, total=total)
@@ -30,13 +31,12 @@ def bytes_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def count_bar(what: str) -> Iterator[Callable[[int], None]]:
     """Count on standard error; nobody knows up to where."""
-    from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-    console = Console(stderr=True)
+    terminal = console(stderr=True)
     columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
+        *columns, console=terminal, transient=True, disable=not terminal.is_terminal
     ) as progress:
         task = progress.add_task(what, total=None)
         yield lambda count: progress.advance(task, count)
@@ -45,13 +45,12 @@ def count_bar(what: str) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def share_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """Draw how much is done of how much, on standard error."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = Console(stderr=True)
+    terminal = console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
+        *columns, console=terminal, transient=True, disable=not terminal.is_terminal
     ) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -81,7 +81,8 @@ def _show(
         )
         return
     for change in changes:
-        say(f"{_MARKS[change.state]} {change.kind} {plain(change.name)}  [dim]{change.state}[/dim]")
+        what = f"{_MARKS[change.state]} {plain(change.kind)} {plain(change.name)}"
+        say(f"{what}  [dim]{change.state}[/dim]")
         for difference in change.differences:
             say(f"    {_line(difference)}")
     for text in warnings:

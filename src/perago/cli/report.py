@@ -61,7 +61,7 @@ def report(
         return
     _show(found)
     if plot is not None:
-        say(f"drawn in {plot}")
+        say(f"drawn in {plain(plot)}")
 
 
 def _seconds(text: str) -> float:
@@ -148,7 +148,10 @@ def _show_task(each: TaskFigures) -> None:
     )
     table(
         ["  phase", "times", "p50", "p90", "p99", "longest"],
-        [[f"  {name}", spread.count, *_times(spread)] for name, spread in each.phases.items()],
+        [
+            [f"  {plain(name)}", spread.count, *_times(spread)]
+            for name, spread in each.phases.items()
+        ],
     )
     advice = each.advice
     if advice is None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.exits import FAILED, INTERRUPTED
-from perago.cli.screen import AsJson, emit, fields, plain, say
+from perago.cli.screen import AsJson, block, emit, fields, plain, say
 
 if TYPE_CHECKING:
     from perago.brokers.local import RunRecord
 
 
 def run(
+    context: typer.Context,
     target: Annotated[
         str | None,
         typer.Argument(
@@ -66,9 +67,11 @@ def run(
     from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
     from perago.process.killing import KillAt
+    from perago.settings import keys_withheld
     from perago.wiring import home_of, open_store, settings_here
 
     settings = settings_here()
+    context.with_resource(keys_withheld(os.environ))
     KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
     mode = execution_mode or settings.execution_mode
     if mode not in {"process", "thread"}:
@@ -109,14 +112,14 @@ def _conclude(ended: RunRecord, as_json: bool) -> None:
             }
         )
     elif ended.status == "COMPLETED":
-        say(f"\n[green]COMPLETED[/green]  run {ended.id}")
+        say(f"\n[green]COMPLETED[/green]  run {plain(ended.id)}")
         shown = {name: value for name, value in ended.output.items() if name != "workspace"}
-        fields({name: plain(value) for name, value in shown.items() if value is not None})
+        fields({plain(name): plain(value) for name, value in shown.items() if value is not None})
         say("\n[dim]look:[/dim] perago log    [dim]or:[/dim] perago inspect " + ended.id[:8])
     elif ended.status == "RUNNING":
         say(f"\n[yellow]stopped[/yellow]; go on with: perago run --resume {ended.id}")
     else:
-        say(f"\n[red]{ended.status}[/red]  {plain(ended.reason)}")
+        say(f"\n[red]{plain(ended.status)}[/red]  {block(ended.reason)}")
         say(f"[dim]look:[/dim] perago inspect {ended.id[:8]}")
         say(f"[dim]when it is mended, go on with:[/dim] perago run --resume {ended.id}")
     if ended.status == "RUNNING":

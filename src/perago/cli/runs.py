@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from perago.cli.screen import AsJson, emit, say, table, when
+from perago.cli.screen import AsJson, emit, plain, say, table, when
 
 _COLOURS = {"COMPLETED": "green", "RUNNING": "yellow"}
 
@@ -41,9 +41,9 @@ def runs(
         took = f"{run.ended_at - run.created_at:.1f} s" if run.ended_at else "-"
         rows.append(
             [
-                run.id,
-                run.workflow.get("name"),
-                f"[{colour}]{run.status}[/{colour}]",
+                plain(run.id),
+                plain(run.workflow.get("name")),
+                f"[{colour}]{plain(run.status)}[/{colour}]",
                 when(run.created_at),
                 took,
             ]

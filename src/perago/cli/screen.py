@@ -6,33 +6,57 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from perago.errors import PeragoError
+from perago.protocol.printable import printable, printable_lines
+from perago.redaction import hidden, hide
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 SHORT = 12
 
 
-def say(text: object = "") -> None:
-    """Print to standard output, with rich markup where the text has it."""
+def console(*, stderr: bool = False, width: int | None = None, soft_wrap: bool = True) -> Console:
+    """Open the terminal: every console is made here, so that no name becomes a picture.
+
+    Markup is ours; what others named comes through :func:`plain`, or is not printed at all.
+    """
     from rich.console import Console
 
-    Console(soft_wrap=True, highlight=False).print(text)
+    return Console(stderr=stderr, width=width, soft_wrap=soft_wrap, highlight=False, emoji=False)
+
+
+def say(text: str = "") -> None:
+    """Print to standard output, with rich markup where the text has it."""
+    console().print(safe(text))
 
 
 def note(text: str) -> None:
     """Print to standard error: warnings and remarks that are not the answer."""
-    from rich.console import Console
+    console(stderr=True).print(safe(text))
 
-    Console(stderr=True, soft_wrap=True, highlight=False).print(text)
+
+def safe(text: str) -> str:
+    """Hide keys, and escape whatever moves a cursor or turns the writing; line ends stay."""
+    return "\n".join(
+        hide(line if line.isprintable() else printable(line)) for line in text.split("\n")
+    )
 
 
 def emit(value: object) -> None:
     """Print one JSON document."""
-    sys.stdout.write(json.dumps(value, indent=2, default=str, ensure_ascii=False) + "\n")
+    document = json.dumps(hidden(value), indent=2, default=_other, ensure_ascii=False)
+    sys.stdout.write(_in_json(document) + "\n")
+
+
+def emit_keys(value: object) -> None:
+    """Print one JSON document that holds keys on purpose: those of servers of our own."""
+    sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
 
 
 def complain(error: PeragoError, *, as_json: bool) -> None:
@@ -43,42 +67,71 @@ def complain(error: PeragoError, *, as_json: bool) -> None:
             "message": error.message,
             "remedy": error.remedy,
         }
-        sys.stderr.write(json.dumps(problem, ensure_ascii=False) + "\n")
+        document = json.dumps(hidden(problem), ensure_ascii=False)
+        sys.stderr.write(_in_json(document) + "\n")
         return
-    from rich.console import Console
-    from rich.text import Text
-
-    sentence = Text.assemble(("error: ", "bold red"), str(error))
-    Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)
+    note(f"[bold red]error: [/bold red]{block(error)}")
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a plain table without boxes, easy on the eye and on grep."""
-    from rich.console import Console
     from rich.table import Table
 
     drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
         drawn.add_column(heading, no_wrap=heading != "what changed")
     for row in rows:
-        drawn.add_row(*(cell if hasattr(cell, "__rich__") else str(cell) for cell in row))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=200)
-    console.print(drawn)
+        drawn.add_row(*map(_cell, row))
+    terminal = console(soft_wrap=False)
+    if not terminal.is_terminal:
+        terminal = console(soft_wrap=False, width=200)
+    terminal.print(drawn)
 
 
 def plain(text: object) -> str:
-    """Make any text safe to print: no markup, no control characters but line ends."""
+    """Make any text safe to print: no markup, one line, no character that cannot be seen."""
+    return _unmarked(printable(text))
+
+
+def block(text: object) -> str:
+    """Make a text of several lines safe to print; they are set in, so that none is like ours."""
+    return _unmarked(printable_lines(text))
+
+
+def _unmarked(text: str) -> str:
     from rich.markup import escape
 
-    lines = str(text).split("\n")
-    return "\n".join(escape(line if line.isprintable() else ascii(line)[1:-1]) for line in lines)
+    return escape(text)
+
+
+def _cell(value: object) -> RenderableType:
+    """Take what draws itself as it is; a text stays in its row, whatever is in it."""
+    if hasattr(value, "__rich_console__") or hasattr(value, "__rich__"):
+        return cast("RenderableType", value)
+    return hide(printable(value))
+
+
+def _in_json(document: str) -> str:
+    """Escape what JSON may hold as it is and a terminal must not get: it means the same."""
+    return "\n".join(
+        line if line.isprintable() else "".join(map(_json_character, line))
+        for line in document.split("\n")
+    )
+
+
+def _json_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    return json.dumps(character)[1:-1]
+
+
+def _other(value: object) -> str:
+    return hide(str(value))
 
 
 def short(ref: str | None) -> str:
     """Cut an id to what a person compares."""
-    return ref[:SHORT] if ref else "-"
+    return plain(ref[:SHORT]) if ref else "-"
 
 
 def when(at: float) -> str:
@@ -109,4 +162,4 @@ def fields(pairs: Mapping[str, object]) -> None:
     """Print a short list of names and values."""
     width = max(map(len, pairs), default=0)
     for name, value in pairs.items():
-        say(f"  [dim]{name:<{width}}[/dim]  {value}")
+        say(f"  [dim]{name:<{width}}[/dim]  {_cell(value)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from perago.cli.workflow_source import WorkflowSource
 from perago.errors import UsageError
 from perago.ports import Store
+from perago.protocol.reading import OutOfBoundsError, read_json
 from perago.protocol.replacement import KIND
 from perago.stores.embedded import EmbeddedStore
 from perago.wiring import StoreKind
@@ -24,8 +24,8 @@ def read_input(pairs: list[str], file: Path | None, params: str | None) -> dict[
     if file is not None:
         try:
             text = file.read_text()
-        except OSError as error:
-            raise UsageError(f"input file {file} cannot be read: {error.strerror}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"input file {file} cannot be read: {error}") from None
         found.update(_object(text, str(file)))
     for pair in pairs:
         key, separator, value = pair.partition("=")
@@ -91,9 +91,9 @@ def _usual_repository(store: EmbeddedStore, source: WorkflowSource) -> str:
 
 def _object(text: str, where: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{where} is no JSON: {error}", remedy="correct it") from None
+        value = read_json(text)
+    except ValueError as error:
+        raise UsageError(f"{where} cannot be read as JSON: {error}", remedy="correct it") from None
     if not isinstance(value, dict):
         raise UsageError(f"{where} is {type(value).__name__}", remedy="give a JSON object")
     return value
@@ -102,6 +102,8 @@ def _object(text: str, where: str) -> Mapping[str, Any]:
 def _value(text: str) -> object:
     """Read a value as JSON where it is JSON, otherwise as text."""
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return read_json(text)
+    except OutOfBoundsError as error:
+        raise UsageError(f"an --input cannot be read: {error}", remedy="give less") from None
+    except ValueError:
         return text

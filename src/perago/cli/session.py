@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perago.brokers.local import Runner, RunRecord, RunStatus
-from perago.cli.screen import say
+from perago.cli.screen import plain, say
 from perago.cli.seed import chosen_store
 from perago.cli.view import View, view_for
 from perago.cli.workflow_source import WorkflowSource
@@ -85,4 +85,4 @@ class Session:
 
     def _announce(self, run: RunRecord, what: str) -> None:
         if not self.as_json:
-            say(f"[bold]{run.workflow.get('name')}[/bold]  run {run.id}{what}")
+            say(f"[bold]{plain(run.workflow.get('name'))}[/bold]  run {plain(run.id)}{what}")

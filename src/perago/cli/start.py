@@ -14,6 +14,7 @@ from perago.cli.screen import AsJson, emit
 
 
 def start(
+    context: typer.Context,
     modules: Modules,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Executors: attempts at once.", min=1)
@@ -32,9 +33,11 @@ def start(
     from perago.errors import UsageError
     from perago.modules import load_tasks
     from perago.process.killing import KillAt
+    from perago.settings import keys_withheld
     from perago.wiring import conductor_of, settings_here
 
     settings = settings_here()
+    withheld = context.with_resource(keys_withheld(os.environ))
     KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
     mode = execution_mode or settings.execution_mode
     if mode not in {"process", "thread"}:
@@ -59,7 +62,8 @@ def start(
         with watched(plan, tuple(modules)) as supervisor:
             ending = supervisor.run()
     if ending is Ending.RELOAD:
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
+        words = [sys.executable, *sys.orig_argv[1:]]
+        os.execve(sys.executable, words, {**os.environ, **withheld})  # noqa: S606 - ourselves
     if as_json:
         emit({"ended": ending.value, "counts": supervisor.ended})
 

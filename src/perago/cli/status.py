@@ -42,7 +42,7 @@ def _show(root: Path, alive: bool, state: dict[str, Any], now: float) -> None:
         return
     ready = "[green]ready[/green]" if state["ready"] else "[yellow]not ready[/yellow]"
     why = f" ({plain(state['why_not_ready'])})" if state.get("why_not_ready") else ""
-    say(f"[bold]{state['state']}[/bold], {ready}{why}")
+    say(f"[bold]{plain(state['state'])}[/bold], {ready}{why}")
     polls = state["polls"]
     counts = state["counts"]
     fields(
@@ -50,7 +50,7 @@ def _show(root: Path, alive: bool, state: dict[str, Any], now: float) -> None:
             "pid": state["pid"],
             "root": plain(root),
             "since": when(state["started_at"]),
-            "executors": f"{state['size']} ({state['mode']})",
+            "executors": plain(f"{state['size']} ({state['mode']})"),
             "tasks": plain(", ".join(state["tasks"])),
             "polls": f"{polls['count']}"
             + (f", {plain(polls['problem'])}" * bool(polls["problem"])),
@@ -72,8 +72,13 @@ def _show(root: Path, alive: bool, state: dict[str, Any], now: float) -> None:
 
 def _row(found: dict[str, Any], run: dict[str, Any] | None, now: float) -> list[object]:
     memory = size(found["bytes"]) if found["bytes"] else "-"
-    who = [found["worker_id"], found["pid"] or "-", found["attempts"], memory]
+    who = [plain(found["worker_id"]), found["pid"] or "-", found["attempts"], memory]
     if run is None:
         return [*who, "-", "idle" if found["ready"] else "starting", "-"]
     phase = "lost" if run["lost"] else run["phase"]
-    return [*who, f"{run['step']}:{run['retry_count']}", phase, f"{now - run['since']:.1f}"]
+    return [
+        *who,
+        plain(f"{run['step']}:{run['retry_count']}"),
+        plain(phase),
+        f"{now - run['since']:.1f}",
+    ]

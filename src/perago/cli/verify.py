@@ -103,10 +103,12 @@ def _plain(repository: str, commit: str, found: Verified, engine: str) -> dict[s
 
 def _show(repository: str, commit: str, found: Verified) -> None:
     for each in found.named[:_SHOWN]:
-        say(f"[red]{each.problem}[/red] {plain(each.key)}  [dim]{plain(each.why)}[/dim]")
+        say(f"[red]{plain(each.problem)}[/red] {plain(each.key)}  [dim]{plain(each.why)}[/dim]")
     if (rest := found.damaged - min(_SHOWN, len(found.named))) > 0:
         say(f"[dim]and {rest:,} more; --json names the first thousand[/dim]")
-    counted = f"{found.objects:,} objects, {size(found.bytes)}, of {repository} {short(commit)}"
+    counted = (
+        f"{found.objects:,} objects, {size(found.bytes)}, of {plain(repository)} {short(commit)}"
+    )
     if found.unchecked:
         counted += f"; of {found.unchecked:,} the store gives no checksum, their size is right"
     if found.damaged:

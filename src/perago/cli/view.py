@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from perago.cli.screen import changes, plain, short
+from perago.cli.screen import block, changes, console, plain, safe, short
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -46,14 +46,14 @@ class Step:
             counts = [len(message[kind]) for kind in ("added", "changed", "removed")]
             self.change = changes(*counts)
         elif name == "decision":
-            self.decision = str(message["kind"])
+            self.decision = plain(message["kind"])
         elif name in {"published", "adopted"}:
             self.ref = short(str(message["ref"]))
 
     @property
     def label(self) -> str:
         """Name the step, and the try when it is not the first."""
-        return self.name + (f" [dim]retry {self.retry}[/dim]" if self.retry else "")
+        return plain(self.name) + (f" [dim]retry {self.retry}[/dim]" if self.retry else "")
 
     @property
     def story(self) -> str:
@@ -61,7 +61,7 @@ class Step:
         if not self.status:
             return self.doing + self._bar()
         if self.status not in _ICONS:
-            return f"[red]{plain(self.reason or self.status)}[/red]"
+            return f"[red]{block(self.reason or self.status)}[/red]"
         done = {
             "merge": f"published [cyan]{self.ref}[/cyan]",
             "replace": f"[yellow]replaced an abandoned one[/yellow] by [cyan]{self.ref}[/cyan]",
@@ -153,9 +153,12 @@ class RunView:
         if name in {"task_scheduled", "task_retry"}:
             self._schedule(name, task_id, event)
         elif name == "output":
-            self._print(f"[dim]{event.get('reference_task_name', 'executor')} |[/dim] ", event)
+            self._print(
+                f"[dim]{plain(event.get('reference_task_name', 'executor'))} |[/dim] ", event
+            )
         elif name == "alert":
-            self._console.print(f"[yellow]alert[/yellow] {event['subject']}: {event['reason']}")
+            said = f"{plain(event['subject'])}: {plain(event['reason'])}"
+            self._console.print(safe(f"[yellow]alert[/yellow] {said}"))
         elif task_id:
             if task_id not in self._steps:  # scheduled before this command began
                 self._schedule(name, task_id, event)
@@ -179,9 +182,8 @@ class RunView:
             step.status, step.reason = str(event["status"]), str(event["reason"])
             step.seconds = float(event["seconds"])
             if self._live is None:
-                self._console.print(
-                    f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
-                )
+                said = f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
+                self._console.print(safe(said))
 
     def _table(self) -> RenderableType:
         from rich.table import Table
@@ -189,19 +191,17 @@ class RunView:
         table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
         for step in self._steps.values():
             seconds = step.seconds if step.status else time.monotonic() - step.began
-            table.add_row(step.icon, step.label, f"[dim]{seconds:.1f} s[/dim]", step.story)
+            row = (step.icon, step.label, f"[dim]{seconds:.1f} s[/dim]", step.story)
+            table.add_row(*map(safe, row))
         return table
 
     def _print(self, lead: str, event: Mapping[str, Any]) -> None:
-        self._console.print(lead + plain(event["line"]))
+        self._console.print(safe(lead + plain(event["line"])))
 
 
 def view_for(*, as_json: bool, live: bool) -> View:
     """Choose by who is looking; a debugger's prompt must not be painted over."""
     if as_json:
         return QuietView()
-    from rich.console import Console
-
     wide = None if sys.stdout.isatty() else 200
-    console = Console(highlight=False, width=wide, soft_wrap=wide is not None)
-    return RunView(console, live=live)
+    return RunView(console(width=wide, soft_wrap=wide is not None), live=live)

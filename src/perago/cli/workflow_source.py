@@ -11,6 +11,7 @@ from perago.brokers.conductor.builder import definition_of_builder
 from perago.definition import TaskDefinition
 from perago.errors import UsageError, WorkflowDefinitionError
 from perago.modules import load_attribute, load_tasks
+from perago.protocol.reading import OutOfBoundsError, read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def modules_and_workflows(
 def workflow_file(path: Path) -> Mapping[str, object]:
     """Read a WorkflowDef; a mistake in the file is named with its place."""
     try:
-        definition = json.loads(path.read_text())
+        definition = read_json(path.read_text())
     except FileNotFoundError:
         raise UsageError(f"workflow file {path} does not exist", remedy="check the path") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -75,6 +76,10 @@ def workflow_file(path: Path) -> Mapping[str, object]:
         raise WorkflowDefinitionError(
             f"{path} line {error.lineno} column {error.colno}: {error.msg}",
             remedy="correct the JSON",
+        ) from None
+    except OutOfBoundsError as error:
+        raise WorkflowDefinitionError(
+            f"{path} cannot be read: {error}", remedy="write a smaller workflow"
         ) from None
     if not isinstance(definition, dict):
         raise WorkflowDefinitionError(

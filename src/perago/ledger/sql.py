@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from perago.protocol.adoption import Completion, Posting, Terms
 from perago.protocol.values import Attempt
+from perago.redaction import hidden_facts
 
 TABLE: Final = "perago_ledger"
 SCHEMA: Final = (
@@ -135,7 +136,7 @@ def _row(posting: Posting) -> Row:
         posting.decision,
         posting.head,
         posting.staged,
-        json.dumps(posting.output),
+        json.dumps(hidden_facts(posting.output)),
         posting.intended_at,
         posting.ref,
         posting.landed_at,

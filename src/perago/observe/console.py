@@ -12,6 +12,7 @@ from perago.observe.outbox import Outbox
 from perago.observe.running import Attempts, Ended
 from perago.observe.secrets import Secrets
 from perago.ports import Clock
+from perago.protocol.printable import printable
 from perago.protocol.values import Claim
 
 _COLOURS: Final = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "": ""}
@@ -77,9 +78,8 @@ class ConsoleLog:
 
     def _say(self, who: str, text: str, colour: str) -> None:
         at = time.strftime("%H:%M:%S", time.localtime(self._clock.now()))
-        # Control characters of a task must not move the operator's cursor.
-        shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-        shown = self._secrets.hide(shown)
+        # Hidden first: escaping may take a key apart. Then nothing of a task moves the cursor.
+        shown = printable(self._secrets.hide(text))
         if self._coloured and colour:
             shown = f"\033[{_COLOURS[colour]}m{shown}\033[0m"
         self._outbox.put(f"{at} {who} {shown}")

@@ -19,6 +19,7 @@ from pathlib import Path
 from perago.errors import UsageError
 from perago.ports import Clock
 from perago.protocol.values import Attempt, Claim
+from perago.redaction import hidden_facts, hide
 from perago.sqlite import opened
 
 _SCHEMA = """
@@ -237,6 +238,7 @@ class AttemptJournal:
 
     def event(self, name: str, /, **facts: object) -> None:
         """Record that a point was reached."""
+        facts = hidden_facts(facts)
         with self._gathering:
             self._gathered.append(_row(self._clock.now(), self._claim, name, facts))
             if name in _DURABLE or self._overdue():
@@ -283,8 +285,13 @@ def _row(at: float, claim: Claim, name: str, facts: Mapping[str, object]) -> _Ro
         attempt.reference_task_name,
         attempt.task_def_name,
         name,
-        json.dumps({key: _short(value) for key, value in facts.items()}, default=str),
+        json.dumps({key: _short(value) for key, value in facts.items()}, default=_other),
     )
+
+
+def _other(value: object) -> str:
+    """Write down what JSON has no word for."""
+    return hide(str(value))
 
 
 def _short(value: object) -> object:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from perago.observe.telemetry import Warn, attempt_to, exported, require_http, resource_of
-from perago.settings import Settings
+from perago.settings import Settings, keys_lent
 
 SECONDS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
@@ -36,7 +36,7 @@ class Instruments:
     def __init__(self, settings: Settings, slots: int, busy: Busy, warn: Warn) -> None:
         self._registry = CollectorRegistry()
         self._provider = MeterProvider(
-            metric_readers=_readers(self._registry, warn),
+            metric_readers=_readers(self._registry, settings, warn),
             resource=resource_of(settings),
             shutdown_on_exit=False,
         )
@@ -126,12 +126,13 @@ COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def _readers(registry: CollectorRegistry, warn: Warn) -> list[MetricReader]:
+def _readers(registry: CollectorRegistry, settings: Settings, warn: Warn) -> list[MetricReader]:
     from opentelemetry.exporter.prometheus import PrometheusMetricReader  # noqa: PLC0415 - slow
 
     readers: list[MetricReader] = [PrometheusMetricReader(registry=registry)]
     if exported("metrics", os.environ):
-        pushed = attempt_to(_pushing, "metrics by OTLP", warn)
+        with keys_lent(os.environ, settings.telemetry.variables):
+            pushed = attempt_to(_pushing, "metrics by OTLP", warn)
         readers += [pushed] if pushed is not None else []
     return readers
 

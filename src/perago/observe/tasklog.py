@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from perago.errors import PeragoError
 from perago.observe.outbox import Outbox
 from perago.observe.secrets import Secrets
+from perago.protocol.printable import printable
 from perago.protocol.values import Claim, Phase
 
 _MOST_LINES: Final = 20_000
@@ -90,7 +91,7 @@ class TaskLog:
 
     def _put(self, claim: Claim, text: str) -> None:
         task_id = claim.attempt.task_id
-        if not self._outbox.put(_Line(task_id, self._secrets.hide(text))):
+        if not self._outbox.put(_Line(task_id, _shown(self._secrets.hide(text)))):
             self._drop(task_id, 1)
 
     def _drop(self, task_id: str, count: int) -> None:
@@ -125,6 +126,11 @@ class TaskLog:
             else:
                 return True
         return False
+
+
+def _shown(line: str) -> str:
+    """Keep a line one line, whatever is in it; tabs are what people print tables with."""
+    return "\t".join(map(printable, line.split("\t")))
 
 
 def _entries(lines: Sequence[str]) -> Iterator[list[str]]:

@@ -17,7 +17,8 @@ from perago.observe.secrets import Secrets
 from perago.observe.telemetry import Warn, attempt_to, exported, require_http, resource_of
 from perago.ports import Journal
 from perago.protocol.values import Claim
-from perago.settings import Settings
+from perago.redaction import hide
+from perago.settings import Settings, keys_lent
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -81,7 +82,7 @@ def start(settings: Settings, warn: Warn | None = None) -> Tracing:
             provider = None
             if exported("traces", os.environ):
                 provider = attempt_to(lambda: _provider(settings), "traces", warn or _to_stderr)
-            found = _started[os.getpid()] = Tracing(provider, Secrets.of(settings, os.environ))
+            found = _started[os.getpid()] = Tracing(provider, Secrets.of(settings))
         return found
 
 
@@ -97,11 +98,13 @@ def _provider(settings: Settings) -> Any:
     given = os.environ.get("OTEL_BSP_SCHEDULE_DELAY", "").strip()
     delay = None if given else _FLUSH_MILLIS
     provider = TracerProvider(resource=resource_of(settings))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), schedule_delay_millis=delay))
+    with keys_lent(os.environ, settings.telemetry.variables):
+        exporter = OTLPSpanExporter()
+    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=delay))
     # An author's `trace.get_tracer(...)` finds it, unless their module has set one of its own.
     trace.set_tracer_provider(provider)
     return provider
 
 
 def _to_stderr(text: str) -> None:
-    sys.stderr.write(f"warning: {text}\n")
+    sys.stderr.write(f"warning: {hide(text)}\n")

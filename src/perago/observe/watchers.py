@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from perago.observe.metrics import MetricsWatcher
 from perago.observe.secrets import Secrets
 from perago.observe.tasklog import Logs, TaskLog
 from perago.ports import Clock
-from perago.settings import Settings
+from perago.settings import Settings, weak_keys
 from perago.spec import MetricSpec
 
 
@@ -39,12 +38,14 @@ def open_watchers(
     console: TextIO | None = None,
 ) -> Observers:
     """Open them; ``RuntimeConfigError`` when the log directory cannot be used."""
-    secrets = Secrets.of(settings, os.environ)
+    secrets = Secrets.of(settings)
     instance = settings.instance_id or platform.node()
 
     def complain(text: str) -> None:
         sys.stderr.write(f"warning: {secrets.hide(text)}\n")
 
+    for problem in weak_keys(settings):
+        complain(problem)
     files = LogFiles(
         settings.log_root,
         instance,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from perago.errors import PeragoError, PreGuardrailViolation, TaskParamsError
@@ -26,11 +26,16 @@ class Outcome:
         return self.status is Status.COMPLETED
 
 
-def classify(phase: Phase, error: BaseException, *, reason_limit: int) -> Outcome:
-    """Turn a failure into a status and a reason that says phase, cause and remedy."""
+def classify(
+    phase: Phase, error: BaseException, *, reason_limit: int, hide: Callable[[str], str]
+) -> Outcome:
+    """Turn a failure into a status and a reason that says phase, cause and remedy.
+
+    Keys are hidden before the reason is cut: half a key is not recognised any more (V8).
+    """
     return Outcome(
         status=(Status.FAILED_WITH_TERMINAL_ERROR if is_terminal(phase, error) else Status.FAILED),
-        reason=shorten(f"{phase}: {describe(error)}", reason_limit),
+        reason=shorten(hide(f"{phase}: {describe(error)}"), reason_limit),
         phase=phase,
     )
 

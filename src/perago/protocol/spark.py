@@ -12,6 +12,11 @@ _LOCAL = re.compile(r"local(?:\[[^\]]*\]|-cluster\[[^\]]*\])?")
 _ONE_PROCESS = re.compile(r"local(?:\[[^\]]*\])?")
 _CONNECT = "sc://"
 _MASTER_PORT = 7077
+AUTHENTICATE = "spark.authenticate"
+SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of it
+_CRYPTO = "spark.network.crypto.enabled"
+_SECRET_NAME = re.compile(r"(?i)secret|password|token|access[.]?key")
+_SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
 # What every session of an attempt begins with, wherever it runs.
 SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -138,6 +143,45 @@ def refuse_local_workspace(master: str, *, shared_root: bool) -> str | None:
         return None
     where = shown(master)
     return f"master {where!r} works on other machines, which do not see the attempt directory"
+
+
+def protection(master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    """Say what keeps strangers out of an application whose parts talk over a network.
+
+    One process has nothing to protect. YARN and Kubernetes give each application a secret of its
+    own, and so do we where the cluster is ours. A standalone master has one for all and must
+    know it first; a shuffle service of the cluster's must know of it, too: there the operator
+    decides, see :func:`open_to_strangers`.
+    """
+    asked = conf.get(AUTHENTICATE, "").lower()
+    if asked == "true":
+        return {_CRYPTO: "true"}
+    if asked or _ONE_PROCESS.fullmatch(master) or is_connect(master):
+        return {}
+    if master.startswith("spark://") or conf.get(_SHUFFLE_SERVICE, "").lower() == "true":
+        return {}
+    return {AUTHENTICATE: "true", _CRYPTO: "true"}
+
+
+def open_to_strangers(master: str, conf: Mapping[str, str]) -> str | None:
+    """Say why anybody who reaches the ports of a cluster can run code there, or None."""
+    if _ONE_PROCESS.fullmatch(master) or is_connect(master):
+        return None
+    known = {**protection(master, conf), **conf}
+    if known.get(AUTHENTICATE, "").lower() == "true":
+        return None
+    return f"master {shown(master)} is used without {AUTHENTICATE}"
+
+
+def secrets_of(master: str, conf: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values that Spark itself would not show, and the token of a server."""
+    found = [text for name, text in conf.items() if _SECRET_NAME.search(name)]
+    return *found, *re.findall(r";token=([^;]+)", master)
+
+
+def needs_secret(master: str, conf: Mapping[str, str]) -> bool:
+    """Tell whether a secret has to be made: Spark makes one for the clusters of others."""
+    return is_local(master) and conf.get(AUTHENTICATE) == "true" and SECRET not in conf
 
 
 def is_leftover(path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -18,8 +19,16 @@ from typing import IO, Any, Final
 
 from perago import roots
 from perago.errors import RuntimeConfigError, WorkspaceError
-from perago.protocol.spark import SESSION_DEFAULTS, Application
+from perago.protocol.spark import (
+    SECRET,
+    SESSION_DEFAULTS,
+    Application,
+    needs_secret,
+    protection,
+    secrets_of,
+)
 from perago.protocol.sweep import Owner
+from perago.redaction import keep_secret
 from perago.settings import SparkSettings
 from perago.spark import java
 from perago.workspace.owner import standing, token_of
@@ -130,11 +139,17 @@ def configuration(
     }
     if application.local:
         defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    defaults |= protection(application.master, given)
+    if needs_secret(application.master, {**defaults, **given}):
+        # It stays in memory: executors find it in their environment, made by Spark's own worker.
+        defaults[SECRET] = secrets.token_hex(32)
     fixed = {"spark.master": application.master, "spark.driver.extraJavaOptions": options}
     if application.packages:
         listed = [given.pop("spark.jars.packages", ""), *application.packages]
         fixed["spark.jars.packages"] = ",".join(filter(None, listed))
-    return {**defaults, **given, **fixed}
+    merged = {**defaults, **given, **fixed}
+    keep_secret(*secrets_of(application.master, merged))
+    return merged
 
 
 def python_of(application: Application) -> str | None:
@@ -197,7 +212,7 @@ def _owner(path: Path) -> tuple[int, str] | None:
     try:
         found: Mapping[str, Any] = json.loads((path / _OWNER).read_text())
         return int(found["pid"]), str(found["token"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -16,7 +16,7 @@ def parsed(data: bytes) -> Any:
     """Read an answer; None for what is no JSON."""
     try:
         return json.loads(data) if data else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

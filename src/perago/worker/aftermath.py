@@ -14,6 +14,7 @@ from perago.protocol import names
 from perago.protocol.job import parse_workspace
 from perago.protocol.outcome import Outcome, shorten
 from perago.protocol.values import Claim, Staging, Status
+from perago.redaction import hide
 from perago.worker.crew import Crew
 from perago.workspace.sweeper import remove_room_of, sweep
 
@@ -149,7 +150,7 @@ class Aftermath:
                 self._note("failed to clean staging workspace", {"why": str(error)})
 
     def _report(self, dead: Dead) -> None:
-        reason = shorten(dead.reason, self._grounds.reason_limit)
+        reason = shorten(hide(dead.reason), self._grounds.reason_limit)
         attempt = dead.claim.attempt
         facts = {"task_id": attempt.task_id, "execution_id": dead.claim.execution_id}
         try:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from perago.ports import Clock
 from perago.protocol.values import Claim
+from perago.redaction import hidden_facts, hide
 from perago.worker.watching import Watcher
 
 _LAST_PROBLEMS: Final = 10
@@ -27,10 +28,12 @@ class Chorus:
             watcher.event(claim, worker_id, name, facts)
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
+        line = hide(line)
         for watcher in self._watchers:
             watcher.output(claim, worker_id, stream, line)
 
     def worker(self, name: str, facts: Mapping[str, object]) -> None:
+        facts = hidden_facts(facts)
         if any(word in name for word in _BAD):
             why = facts.get("why") or facts.get("how") or ""
             who = facts.get("worker_id") or facts.get("task_id") or facts.get("task") or ""

@@ -9,6 +9,7 @@ from socket import AF_INET, AF_INET6
 from typing import Any, Final, Self
 
 from perago.errors import RuntimeConfigError
+from perago.redaction import hide
 
 REQUEST_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.2
@@ -132,7 +133,7 @@ def _call(page: Callable[[], Answer]) -> Answer:
 
 def _verdict(ask: Verdict) -> Answer:
     good, text = ask()
-    return 200 if good else 503, _TEXT, f"{text}\n".encode(errors="replace")
+    return 200 if good else 503, _TEXT, f"{hide(text)}\n".encode(errors="replace")
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -11,6 +11,8 @@ from typing import Any, Final
 from perago import roots
 from perago.errors import UsageError
 from perago.process.lock import FileLock
+from perago.protocol.reading import read_json
+from perago.redaction import hidden_facts
 
 STATE: Final = ".perago-supervisor.json"
 LOCK: Final = ".perago-supervisor.lock"
@@ -46,7 +48,7 @@ def in_use(root: Path) -> bool:
 def read_state(root: Path) -> dict[str, Any]:
     """Read what the supervisor of a root last wrote; empty when there is nothing."""
     try:
-        found = json.loads((root / STATE).read_text())
+        found = read_json((root / STATE).read_text())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -67,6 +69,7 @@ class StateFile:
         age = now - self._at
         if not at_once and age < self.soonest_seconds:
             return
+        state = hidden_facts(state)
         text = json.dumps({key: value for key, value in state.items() if key != "written_at"})
         if text == self._last and age < self.every_seconds and not at_once:
             return

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from perago.protocol import names
 from perago.protocol.paths import MARKER
+from perago.protocol.reading import read_json
 
 _MOST_BYTES = 1 << 16
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -23,7 +24,7 @@ def read(directory: int, name: str = MARKER) -> dict[str, object]:
         fd = os.open(name, _READ, dir_fd=directory)
         try:
             plain = stat.S_ISREG(os.fstat(fd).st_mode)
-            found = json.loads(os.read(fd, _MOST_BYTES)) if plain else None
+            found = read_json(os.read(fd, _MOST_BYTES)) if plain else None
         finally:
             os.close(fd)
     except (OSError, ValueError):

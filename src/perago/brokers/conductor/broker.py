@@ -20,6 +20,7 @@ from perago.ports import Clock
 from perago.protocol.fence import assert_current_attempt_snapshot
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Attempt, AttemptSnapshot, Status
+from perago.redaction import hidden_outcome, hide
 
 ENDLESS_LEASE_SECONDS = 600.0
 """How long a result is offered for a task whose lease never ends."""
@@ -70,6 +71,7 @@ class ConductorBroker:
         The answer to an update says nothing (R2): only the task itself does. When the result was
         answered and names no publication, nobody waits for that, and it may be read later.
         """
+        outcome = hidden_outcome(outcome)
         result = result_of(attempt, outcome, self._worker_id)
         deadline = self._clock.monotonic() + self._lease_seconds
         answered = self._send(result)
@@ -122,6 +124,6 @@ class ConductorBroker:
 
     def _give_up(self, attempt: Attempt, refusal: str) -> bool:
         """Say why there is no result, so that the retry need not wait for the lease to end."""
-        outcome = Outcome(Status.FAILED, reason=f"report: the result was refused: {refusal}")
+        outcome = Outcome(Status.FAILED, reason=f"report: the result was refused: {hide(refusal)}")
         self._send(result_of(attempt, outcome, self._worker_id))
         return False

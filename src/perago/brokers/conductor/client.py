@@ -26,6 +26,7 @@ from perago.brokers.conductor.errors import (
 from perago.brokers.conductor.tokens import Tokens
 from perago.errors import NotFoundError, PermissionRefusedError
 from perago.protocol.values import Attempt
+from perago.redaction import KNOWN, hidden_output, hide
 from perago.settings import ConductorSettings
 from perago.transfer.line import Line, UnansweredError
 from perago.transfer.wire import JSON, parsed, path_of
@@ -137,12 +138,18 @@ class ConductorClient:
         ``BrokerUnavailableError``: it may have been taken; read the task.
         """
         what = f"update task {result.get('taskId')}"
-        self.ask(Ask(what, "POST", path_of("tasks"), Call.ONCE, body=dict(result), plain=True))
+        said: dict[str, object] = {}
+        if output := result.get("outputData"):
+            said["outputData"] = hidden_output(output)
+        if reason := result.get("reasonForIncompletion"):
+            said["reasonForIncompletion"] = hide(reason)
+        body = {**result, **said}
+        self.ask(Ask(what, "POST", path_of("tasks"), Call.ONCE, body=body, plain=True))
 
     def log(self, task_id: str, text: str) -> None:
         """Add text to the task's own log; after a lost answer it may be there or not."""
         path = path_of("tasks", task_id, "log")
-        self.ask(Ask(f"log task {task_id}", "POST", path, Call.ONCE, body=text, plain=True))
+        self.ask(Ask(f"log task {task_id}", "POST", path, Call.ONCE, body=hide(text), plain=True))
 
     # --- definitions --------------------------------------------------------------------------
 
@@ -201,7 +208,7 @@ class ConductorClient:
         """End a workflow."""
         path = path_of("workflow", workflow_id)
         what = f"terminate workflow {workflow_id}"
-        self.ask(Ask(what, "DELETE", path, Call.SAME, {"reason": reason}, plain=True))
+        self.ask(Ask(what, "DELETE", path, Call.SAME, {"reason": hide(reason)}, plain=True))
 
     # --- the server ---------------------------------------------------------------------------
 
@@ -280,6 +287,7 @@ class ConductorClient:
             raise PermissionRefusedError(
                 f"{what}: the answer holds no token", remedy="check CONDUCTOR_SERVER_URL"
             )
+        KNOWN.add_token(token)
         return token
 
     def _exchange(self, ask: Ask, token: str | None = None) -> Reply:
@@ -315,7 +323,7 @@ class ConductorClient:
         """Repeat a server's words, cut; some repeat what they were sent, the secret included."""
         for secret in (self._secret, self._key, token):
             text = text.replace(secret, "...") if secret else text
-        return " ".join(text.split())[:_WORDS]
+        return " ".join(hide(text).split())[:_WORDS]
 
 
 def _target(ask: Ask) -> str:

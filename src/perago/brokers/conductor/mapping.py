@@ -7,6 +7,7 @@ from typing import Any
 
 from perago.errors import BrokerError
 from perago.protocol.outcome import Outcome
+from perago.protocol.reading import MOST_DEPTH, depth
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Status
 
 TRACE_KEYS = ("traceparent", "tracestate")
@@ -14,6 +15,7 @@ TRACE_KEYS = ("traceparent", "tracestate")
 REMOVED = "REMOVED"
 """The status of a task that the server no longer knows."""
 _ELSEWHERE = "externalInputPayloadStoragePath"
+_TOO_DEEP = f"input nested more than {MOST_DEPTH} deep"
 _OUTPUT_ELSEWHERE = "externalOutputPayloadStoragePath"
 _OVER = frozenset(
     {
@@ -50,6 +52,8 @@ def claim_of(task: Mapping[str, Any], execution_id: str) -> Claim:
     given = dict(task.get("inputData") or {})
     if task.get(_ELSEWHERE):
         given[_ELSEWHERE] = task[_ELSEWHERE]
+    if depth(given) > MOST_DEPTH:  # Nobody could pass it on; I1 refuses it by this name.
+        given = {_TOO_DEEP: True}
     found = {key: given.pop(key, None) for key in TRACE_KEYS}
     return Claim(
         attempt=attempt_of(task),

@@ -10,6 +10,7 @@ from perago.errors import BrokerUnavailableError
 from perago.ports import Clock
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Status
+from perago.redaction import hidden_outcome, hide
 
 
 class LocalBroker:
@@ -45,6 +46,7 @@ class LocalBroker:
         return None if found is None else found.status
 
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
+        outcome = hidden_outcome(outcome)
         changes = {
             "status": outcome.status,
             "output": dict(outcome.output),
@@ -55,7 +57,7 @@ class LocalBroker:
             return self._state.finish(attempt.task_id, changes)
         except (TypeError, ValueError) as error:
             # An output that is not JSON cannot be kept, so the completion is not accepted.
-            reason = f"the output is not JSON: {error}"
+            reason = hide(f"the output is not JSON: {error}")
             self._state.finish(
                 attempt.task_id,
                 {**changes, "status": Status.FAILED, "output": {}, "reason": reason},

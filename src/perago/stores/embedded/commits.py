@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from perago.errors import NotFoundError
 from perago.protocol.values import Commit
+from perago.redaction import hidden_words, hide
 from perago.stores.embedded.ranges import digest
 
 _COLUMNS = "id, parents, message, metadata, created_at, tree, generation"
@@ -51,6 +52,7 @@ def add(
     db: sqlite3.Connection, repository: str, tree: str, parents: tuple[Record, ...], note: Note
 ) -> Record:
     """Write a commit; nothing points to it yet."""
+    note = Note(hide(note.message), hidden_words(note.metadata), note.created_at)
     ids = tuple(parent.commit.id for parent in parents)
     metadata = dict(note.metadata)
     commit = Commit(

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 import urllib3
 
 from perago.errors import RuntimeConfigError
+from perago.redaction import hidden_words, hide
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
 from perago.transfer.line import CONNECT_SECONDS, Answer, Line, UnansweredError
@@ -216,7 +217,7 @@ class LakeFSClient:
 
     def _send(self, ask: Ask, seconds: float) -> tuple[int | None, Any, str]:
         """Return status, answer and the server's words; no status when there was no answer."""
-        body = None if ask.body is None else json.dumps(ask.body).encode()
+        body = None if ask.body is None else json.dumps(_said_aloud(ask.body)).encode()
         headers = None if body is None else JSON
         self.requests += 1
         target = _target(ask.path, ask.query or {})
@@ -237,7 +238,17 @@ class LakeFSClient:
         """Repeat a server's words, cut; some repeat what they were sent, the keys included."""
         for secret in self._secrets:
             text = text.replace(secret, "...") if secret else text
-        return text[:_WORDS]
+        return hide(text)[:_WORDS]
+
+
+def _said_aloud(body: Any) -> Any:
+    """Return a body whose words are kept for everybody to read: those of commits and merges."""
+    if not isinstance(body, dict) or "message" not in body:
+        return body
+    told: dict[str, object] = {"message": hide(str(body["message"]))}
+    if words := body.get("metadata"):
+        told["metadata"] = hidden_words(words)
+    return {**body, **told}
 
 
 def _said(what: str, body: bytes) -> Mapping[str, Any]:

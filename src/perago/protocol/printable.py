@@ -1,0 +1,29 @@
+"""How a name from outside is shown to people: on one line, and as nothing but characters.
+
+A key, path, branch or message may hold line ends, escapes of a terminal or characters that turn
+the direction of writing. Printed as they are they forge lines and hide others.
+"""
+
+from __future__ import annotations
+
+_LINE_END = "\n"
+
+
+def printable(text: object) -> str:
+    """Show a text on one line; what cannot be seen is escaped as in Python.
+
+    Backslashes are doubled where something was escaped, so that two texts never look the same.
+    """
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(c if c.isprintable() and c != "\\" else _escaped(c) for c in shown)
+
+
+def printable_lines(text: object, indent: str = "  ") -> str:
+    """Show a text of several lines, such as a traceback: all but the first are set in."""
+    return f"{_LINE_END}{indent}".join(map(printable, str(text).rstrip().split(_LINE_END)))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
