@@ -131,5 +131,6 @@ class Track:
             )
 
     def measured(self, kind: str, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Take a sample of the author's own metrics."""
-        self.event("metric", kind=kind, name=name, value=value, labels=dict(labels))
+        """Take a sample of the author's own metrics; what they name it is text from here on."""
+        named = {str(key): sendable(str(text)) for key, text in dict(labels).items()}
+        self.event("metric", kind=kind, name=sendable(str(name)), value=value, labels=named)

@@ -87,7 +87,7 @@ class Executions:
             run.trace = {key: str(value) for key, value in facts.items()}
             return
         if name == LEFT:
-            run.left = Staging(str(facts["repository"]), str(facts["branch"]))
+            run.left = Staging(str(facts.get("repository")), str(facts.get("branch")))
             return
         run.heard(name)
         self._chorus.event(run.claim, run.worker_id, name, facts)

@@ -112,12 +112,15 @@ class ConductorClient:
                 wait_seconds=wait_seconds,
             )
         )
-        return [dict(task) for task in found or []]
+        tasks = found if isinstance(found, list) else []
+        return [task for task in tasks if isinstance(task, dict)]
 
     def task(self, task_id: str) -> dict[str, Any] | None:
         """Read a task; None when the server does not know it."""
         found = self._maybe(Ask(f"read task {task_id}", "GET", path_of("tasks", task_id)))
-        return None if found is None else dict(found)
+        if found is not None and not isinstance(found, dict):
+            raise unanswered(f"read task {task_id}", "what came is not a task")
+        return found
 
     def extend(self, attempt: Attempt, worker_id: str) -> None:
         """Start the response timeout anew; a task that is over is left alone, without a word."""
