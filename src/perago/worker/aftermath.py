@@ -55,9 +55,9 @@ class Aftermath:
         self._note = note
         self._crew = Crew("aftermath", _CREW, lambda error: note("failed", {"why": str(error)}))
 
-    def settle(self, dead: Dead, done: Callable[[], None]) -> None:
-        """Remove what it left, report it, then say so (steps 13 to 15 of the lifecycle)."""
-        self._crew.do(lambda: self._settle(dead, done))
+    def settle(self, dead: Dead, release: Callable[[], None]) -> None:
+        """Remove what it left, release its lease, report it (steps 13 to 15 of the lifecycle)."""
+        self._crew.do(lambda: self._settle(dead, release))
 
     def do(self, errand: Callable[[], None]) -> None:
         """Do something else that must not keep the supervisor waiting."""
@@ -79,15 +79,15 @@ class Aftermath:
         """Finish; False when something is still under way."""
         return self._crew.close(timeout_seconds)
 
-    def _settle(self, dead: Dead, done: Callable[[], None]) -> None:
+    def _settle(self, dead: Dead, release: Callable[[], None]) -> None:
         try:
             if self._grounds.alone:
                 self._remove_room(dead)
                 self._drop_staging(dead)
+        finally:
+            release()
             if dead.reason:
                 self._report(dead)
-        finally:
-            done()
 
     def _remove_room(self, dead: Dead) -> None:
         attempt = dead.claim.attempt

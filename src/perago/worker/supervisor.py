@@ -390,7 +390,7 @@ class Supervisor:
 
     def _give_back(self, claim: Claim) -> None:
         def errand() -> None:
-            self._keeper.let_go(claim.execution_id)  # First: no heartbeat may cross it.
+            self._keeper.release(claim.execution_id)  # First: no heartbeat may cross it.
             give_back(self._client, claim.attempt, self._worker_id(1), self._note)
 
         self._executions.tally.given_back += 1
