@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from perago.errors import ResultError, TaskDefinitionError, TaskParamsError
 from perago.metrics import MetricRecorder
+from perago.protocol import plain
 from perago.protocol.budget import Budget, response_warning
 from perago.protocol.data import DataGuard
 from perago.protocol.guard import FileGuard
@@ -105,13 +106,17 @@ class TaskDefinition:
                     f"not {self.result_model.__name__}: {_problems(error)}",
                     remedy=f"return {self.result_model.__name__}(...)",
                 ) from None
+        dumped: dict[str, Any] = {}
         try:
             dumped = value.model_dump(mode="json", by_alias=True, warnings="error")
-            json.dumps(dumped, allow_nan=False)  # No engine reads NaN: it would never complete.
-        except ValueError:
+            # What no engine can read would never complete.
+            problem = plain.refuse(dumped, sent=True)
+        except (ValueError, RecursionError):
+            problem = "is not as it declares"
+        if problem:
             raise ResultError(
-                f"task {self.name!r} returned a {self.result_model.__name__} that is not JSON as "
-                "it declares",
+                f"task {self.name!r} returned a {self.result_model.__name__} that is not JSON: it "
+                f"{problem}",
                 remedy="assign to each field what its type says, and neither NaN nor infinity",
             ) from None
         return dumped

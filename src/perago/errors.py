@@ -86,6 +86,10 @@ class UsageError(PeragoError):
     """A command was given something it cannot work with."""
 
 
+class EventLogError(UsageError):
+    """The event log cannot be opened or written; once something is visible, no attempt fails."""
+
+
 # --- the workspace on this machine ------------------------------------------------------------
 
 

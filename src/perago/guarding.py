@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perago.errors import GuardrailViolation, PostGuardrailViolation, PreGuardrailViolation
+from perago.errors import (
+    GuardrailViolation,
+    PeragoError,
+    PostGuardrailViolation,
+    PreGuardrailViolation,
+    TaskFailed,
+)
 from perago.ports import Engine
 from perago.protocol import data
 from perago.protocol.data import DataGuard, Measure, Table, Verdict
 from perago.protocol.guard import FileGuard, Tree
+from perago.protocol.outcome import describe
 from perago.protocol.values import Phase
 from perago.spec import Guard
 from perago.track import Track
@@ -90,16 +98,40 @@ class Guarding:
 def ask(
     guard: FileGuard | Callable[..., None], tree: Tree, root: Path | None
 ) -> tuple[str, GuardrailViolation | None]:
-    """Run one guard; anything an author's guard raises but a violation is its bug (T3)."""
+    """Run one guard; anything an author's guard raises but a violation is its bug (T3).
+
+    A bug of the guard says nothing of the input: whatever it raised, a retry is possible.
+    """
     if isinstance(guard, FileGuard):
         text = guard.violation(tree)
         return str(guard), GuardrailViolation(text) if text else None
     name = getattr(guard, "__name__", type(guard).__name__)
-    try:
-        guard(root)
-    except GuardrailViolation as violation:
-        return name, GuardrailViolation(violation.message or "violated", remedy=violation.remedy)
+    with authored(f"guard {name}"):
+        try:
+            guard(root)
+        except GuardrailViolation as violation:
+            said = violation.message or "violated"
+            return name, GuardrailViolation(said, remedy=violation.remedy)
+        except PeragoError as error:
+            raise TaskFailed(
+                f"guard {name} raised {describe(error)}",
+                remedy="correct the guard: it passes, or raises GuardrailViolation",
+            ) from error
     return name, None
+
+
+@contextmanager
+def authored(what: str) -> Iterator[None]:
+    """Run an author's code: what is no ``Exception`` is a failure too, not the executor's end.
+
+    An exit is one wherever it is met; an interrupt may come from somebody at a terminal.
+    """
+    try:
+        yield
+    except (Exception, SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise TaskFailed(f"{what} raised {describe(error)}", remedy="raise TaskFailed") from error
 
 
 def _told(verdict: Verdict) -> str:

@@ -22,7 +22,6 @@ Whatever fails goes through one classifier; whatever was made is undone in one p
 from __future__ import annotations
 
 import json
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
@@ -36,7 +35,7 @@ from perago.computing import Computing
 from perago.definition import Role, TaskDefinition
 from perago.errors import PeragoError, ResultError
 from perago.fencing import AttemptFence, moved
-from perago.guarding import Guarding
+from perago.guarding import Guarding, authored
 from perago.metrics import SinkRecorder
 from perago.ports import (
     Broker,
@@ -75,7 +74,7 @@ from perago.redaction import hidden_facts, hide
 from perago.reporting import report
 from perago.staging import Stage
 from perago.standing import in_place
-from perago.track import Track
+from perago.track import Track, trace_of
 from perago.workplaces import Change, Directory, InPlace, Workplace
 from perago.workspace.scan import baseline
 
@@ -146,23 +145,27 @@ class Execution:
 
     def run(self) -> Outcome:
         """Do steps 1 to 14: the transaction, then the undoing of all it made for itself."""
-        self._track.event("claimed", task=self._task.name, workspace=self._claim_workspace())
         with ExitStack() as undo:
             try:
+                self._track.event("claimed", task=self._task.name, workspace=self._where())
                 outcome = self._transaction(undo)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a body may raise anything
-                limit = self._shells.reason_limit
-                outcome = classify(self._track.current, error, reason_limit=limit, hide=hide)
-                if not isinstance(error, PeragoError) or error.__cause__ is not None:
-                    # Our own errors say all there is to say; others have a place in the code.
-                    text = "".join(traceback.format_exception(error))
-                    self._track.event("traceback", text=text)
+                outcome = self._failed(error)
+            self._track.ignore_log_failures()  # Cleanup and report never depend on it.
             if self._verdicts:  # X5: also, and above all, of a table that was refused.
                 outcome = replace(outcome, output={**outcome.output, **told(self._verdicts)})
             self._track.event(
                 "decided", status=outcome.status, reason=outcome.reason, output=outcome.output
             )
         return outcome
+
+    def _failed(self, error: BaseException) -> Outcome:
+        """Say what a failure means; our own errors say all there is, others have a place."""
+        self._track.ignore_log_failures()
+        if not isinstance(error, PeragoError) or error.__cause__ is not None:
+            self._track.event("traceback", text=trace_of(error))
+        limit = self._shells.reason_limit
+        return classify(self._track.current, error, reason_limit=limit, hide=hide)
 
     def _transaction(self, undo: ExitStack) -> Outcome:
         """Show the order of section 4."""
@@ -272,12 +275,18 @@ class Execution:
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec = self._task.spark
         engine = self._shells.engines.open(spec.need if spec else None, site)
-        undo.callback(engine.close)
+        undo.callback(self._track.quietly, "failed to close the engine", engine.close)
         return engine
 
     def _body(self, root: Path | None, params: BaseModel, engine: Engine) -> object:
-        around = self._shells.around_body
-        with self._track.phase(Phase.BODY), around(), self._in_place(), engine.running():
+        around = self._shells.around_body()
+        with (
+            self._track.phase(Phase.BODY),
+            around,
+            self._in_place(),
+            engine.running(),
+            authored("the body"),
+        ):
             return self._task.call(
                 {
                     Role.WORKSPACE: lambda: root,
@@ -450,6 +459,6 @@ class Execution:
         output: dict[str, object] = {"workspace": workspace.as_json()} if workspace else {}
         return Outcome(Status.COMPLETED, output | {"result": result}, fence=fence)
 
-    def _claim_workspace(self) -> object:
+    def _where(self) -> object:
         """Log where the attempt reads; params may hold what must not be logged (V8)."""
         return self._claim.input.get("workspace")

@@ -67,6 +67,7 @@ class Publisher:
             metadata=metadata,
             timeout_seconds=target.timeout_seconds,
         )
+        self.track.ignore_log_failures()  # From here on something may be visible.
         try:
             published = self.store.apply(publication)
         except OutcomeUnknownError as error:

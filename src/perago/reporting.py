@@ -18,6 +18,7 @@ def report(
     lost: Callable[[], bool] = lambda: False,
 ) -> None:
     """Report an outcome; that the engine did not want it any more is logged."""
+    track.ignore_log_failures()
     with track.phase(Phase.REPORT):
         # The result of an attempt that is known to be lost is not sent: a rerun has its task id.
         accepted = not lost() and broker.report(attempt, outcome)
@@ -27,4 +28,5 @@ def report(
 
 def lost_completion(outcome: Outcome, track: Track) -> None:
     """Log it (R2): the engine drops the result of a task that is over, and says 200."""
+    track.ignore_log_failures()
     track.event("lost completion", status=outcome.status, output=outcome.output)

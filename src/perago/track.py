@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from perago.errors import PeragoError, StaleAttemptError
+from perago.errors import StaleAttemptError
 from perago.ports import Clock, Journal
-from perago.protocol.outcome import describe
+from perago.protocol.outcome import describe, sendable
 from perago.protocol.values import Phase
 
 _UNTIL_PUBLISHED = frozenset(list(Phase)[: list(Phase).index(Phase.CLEAN_STAGING)])
+
+_LONGEST_TRACE = 100_000
+
+
+def trace_of(error: BaseException) -> str:
+    """Format a traceback, cut in the middle; never fails, whatever an author's error does."""
+    try:
+        text = sendable("".join(traceback.format_exception(error)))
+    except BaseException:  # noqa: BLE001 - an author's __str__ may raise anything
+        text = f"{describe(error)}\n"
+    if len(text) <= _LONGEST_TRACE:
+        return text
+    half = _LONGEST_TRACE // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
 
 
 class Meter:
@@ -45,12 +60,24 @@ class Track:
         cancelled: Callable[[], bool] = lambda: False,
         seconds: float = math.inf,
     ) -> None:
-        self.event = journal.event
         self.current = Phase.INPUT
         self._journal = journal
+        self._log_decides = True
         self._clock = clock
         self._cancelled = cancelled
         self._deadline = clock.monotonic() + seconds
+
+    def event(self, name: str, /, **facts: object) -> None:
+        """Record a point; a journal that cannot is a failure only while it may be one."""
+        try:
+            self._journal.event(name, **facts)
+        except Exception:
+            if self._log_decides:
+                raise
+
+    def ignore_log_failures(self) -> None:
+        """Go on without the log: what is visible stays, is cleaned up after, and is reported."""
+        self._log_decides = False
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
@@ -79,7 +106,7 @@ class Track:
         """Do something whose failure is logged and never changes the result."""
         try:
             action()
-        except (PeragoError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the result stands
             self.event("warning", text=failure, why=describe(error))
 
     def meter(self, phase: Phase, total: int) -> Meter:
@@ -104,5 +131,6 @@ class Track:
             )
 
     def measured(self, kind: str, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Take a sample of the author's own metrics."""
-        self.event("metric", kind=kind, name=name, value=value, labels=dict(labels))
+        """Take a sample of the author's own metrics; what they name it is text from here on."""
+        named = {str(key): sendable(str(text)) for key, text in dict(labels).items()}
+        self.event("metric", kind=kind, name=sendable(str(name)), value=value, labels=named)

@@ -29,6 +29,7 @@ from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
 from perago.process.reports import Line, WatchedExecutors, Work
 from perago.process.threads import ThreadPool
+from perago.protocol.budget import report_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
@@ -183,7 +184,10 @@ def make_supervisor(
     ledger = ledger_of(settings)
 
     def broker(claim: Claim, worker_id: str, later: Later | None = None) -> Broker:
-        asked = ConductorBroker(client, clock, worker_id, claim.lease_seconds, later)
+        task = plan.tasks.get(claim.attempt.task_def_name)
+        given = task.controls.publish_budget if task else None
+        seconds = report_seconds(given.budget if given else None, claim.lease_seconds)
+        asked = ConductorBroker(client, clock, worker_id, seconds, later)
         return settling(asked, ledger, claim, clock)
 
     with_workspace = any(task.workspace is not None for task in plan.tasks.values())

@@ -191,3 +191,39 @@ def test_text_of_a_value_is_itself_or_json(value: object) -> None:
 def test_a_template_without_expressions_is_itself(value: object) -> None:
     if "${" not in json.dumps(value):
         assert resolve(value, read) == value
+
+
+class Counted(str):
+    """Text that counts how many of its characters are looked at."""
+
+    __slots__ = ()
+    looked = 0
+
+    def find(self, *given: Any) -> int:
+        start = given[1] if len(given) > 1 else 0
+        found = super().find(*given)
+        Counted.looked += (found if found >= 0 else len(self)) - start
+        return found
+
+    def __getitem__(self, key: Any) -> str:
+        part = super().__getitem__(key)
+        Counted.looked += len(part)
+        return part
+
+
+@pytest.mark.parametrize(
+    "pattern", ["$", "$${", "${a}", "${a}$", "$${a}", "x$", "{$ ", "$$${b}", "${a['}']}"]
+)
+def test_a_text_is_looked_at_once_however_many_dollars_it_has(pattern: str) -> None:
+    """Counted, not timed: 300 kB of dollars used to take minutes."""
+    Counted.looked = 0
+    text = Counted(pattern * (60_000 // len(pattern)))
+    parse(text)
+    assert len(text) // 2 <= Counted.looked <= 4 * len(text)
+
+
+@pytest.mark.parametrize("text", ["${" + "a" * 100_000, "${a." + "?" * 100_000 + "}"])
+def test_a_message_shows_the_beginning_of_what_is_wrong(text: str) -> None:
+    with pytest.raises(WorkflowDefinitionError) as caught:
+        parse(text)
+    assert len(str(caught.value)) < 1000

@@ -14,6 +14,7 @@ from perago.brokers.conductor.client import ConductorClient
 from perago.clock import SystemClock
 from perago.errors import BrokerUnavailableError
 from perago.protocol.values import Attempt
+from perago.settings import ConductorSettings
 from tests.conductor.lab import DONE, Lab, eventually, new_lab
 from tests.faults.proxy import (
     Drip,
@@ -198,6 +199,22 @@ def test_p6_a_report_that_never_gets_an_answer_ends_with_the_lease(
     with meeting(proxy, case, UPDATE, times=None):
         assert report(faulted, attempt, lease_seconds=1.5) is case.applied
     assert lab.status(attempt) == ("COMPLETED" if case.applied else "IN_PROGRESS")
+
+
+@pytest.mark.parametrize("fault", [Hang, HangAfter], ids=["not applied", "applied"])
+def test_t5_the_time_for_the_report_bounds_all_of_it(
+    fault: Callable[[], Fault], lab: Lab, proxy: Proxy
+) -> None:
+    """Its requests too: this client would wait for an hour, and the test with it."""
+    attempt = lab.attempt()
+    client = ConductorClient(ConductorSettings(proxy.url), call_seconds=3600)
+    update = Rule(fault(), *UPDATE, times=None)
+    read = Rule(Hang(), *READ, times=None)
+    with proxy.during(update, read):
+        assert not ConductorBroker(client, SystemClock(), WORKER, 2.0).report(attempt, DONE)
+        assert update.met
+        assert read.met
+    client.close()
 
 
 def test_a_report_waits_for_a_server_that_comes_back(

@@ -87,12 +87,37 @@ def no_json(workspace: Path, params: Text) -> Wrote:
     return Wrote(length=0)
 
 
+class Gone(BaseException):
+    """What no ``except Exception`` meets."""
+
+
+class MuteError(Exception):
+    """Cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise SystemExit(9)
+
+
+RAISED: dict[str, BaseException] = {
+    "terminal error": TaskTerminalError("never"),
+    "task failed": TaskFailed("not today"),
+    "system exit": SystemExit(3),
+    "base": Gone("out of reach"),
+    "generator exit": GeneratorExit(),
+    "mute": MuteError(),
+    "surrogate": ValueError("half \ud800"),
+    "memory": MemoryError(),
+}
+
+
 def moody(workspace: Path) -> None:
     mood = (workspace / "in.txt").read_text()
     if mood == "violate":
         raise GuardrailViolation("the mood is bad")
     if mood == "bug":
         raise KeyError("guard bug")
+    if mood in RAISED:
+        raise RAISED[mood]
 
 
 @task(name="guarded", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws", pre=[moody]))
@@ -111,6 +136,10 @@ def misbehave(workspace: Path, params: How) -> Wrote:  # noqa: C901 - one branch
             raise ZeroDivisionError
         case "exit":
             sys.exit(3)
+        case how if how in RAISED:
+            raise RAISED[how]
+        case "recursion":
+            return misbehave(workspace, params)
         case "result":
             return "a text"  # type: ignore[return-value]
         case "symlink":

@@ -131,6 +131,12 @@ def test_the_process_never_changes_its_working_directory(lab: Lab) -> None:
         ("symlink", "FAILED", "workspace publication does not support symlinks: link"),
         ("vanish", "FAILED", "directory '.' cannot be read"),
         ("rmdir", "FAILED", "directory '.' cannot be read"),
+        ("base", "FAILED", "body: TaskFailed: the body raised Gone: out of reach"),
+        ("generator exit", "FAILED", "body: TaskFailed: the body raised GeneratorExit"),
+        ("mute", "FAILED", "body: MuteError"),
+        ("surrogate", "FAILED", "body: ValueError: half \\ud800"),
+        ("memory", "FAILED", "body: MemoryError"),
+        ("recursion", "FAILED", "body: RecursionError"),
     ],
 )
 def test_section_10_a_failing_body(lab: Lab, how: str, status: str, reason: str) -> None:
@@ -147,6 +153,13 @@ def test_section_10_a_failing_body(lab: Lab, how: str, status: str, reason: str)
     [
         ("violate", "FAILED_WITH_TERMINAL_ERROR", "PreGuardrailViolation: moody: the mood is bad"),
         ("bug", "FAILED", "pre guardrail: KeyError"),
+        ("terminal error", "FAILED", "pre guardrail: TaskFailed: guard moody raised TaskTerminal"),
+        ("task failed", "FAILED", "guard moody raised TaskFailed: not today; correct the guard"),
+        ("system exit", "FAILED", "pre guardrail: SystemExit: 3"),
+        ("base", "FAILED", "pre guardrail: TaskFailed: guard moody raised Gone: out of reach"),
+        ("generator exit", "FAILED", "guard moody raised GeneratorExit"),
+        ("mute", "FAILED", "pre guardrail: MuteError"),
+        ("surrogate", "FAILED", "pre guardrail: ValueError: half \\ud800"),
     ],
 )
 def test_t3_a_guards_violation_is_terminal_and_its_bug_is_not(

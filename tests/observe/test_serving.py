@@ -106,6 +106,40 @@ def test_a_crowd_is_turned_away_not_stored(worker: Worker) -> None:
             each.close()
 
 
+@pytest.mark.parametrize("begun", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: "])
+def test_a_probe_is_answered_however_many_are_silent(worker: Worker, begun: bytes) -> None:
+    """The longest silent one makes room: nobody who asks waits for one who does not."""
+    host, _, port = worker.endpoint.address.rpartition(":")
+    crowd: list[socket.socket] = []
+    try:
+        for _ in range(5):
+            for _ in range(24):
+                crowd.append(socket.create_connection((host, int(port)), timeout=30))
+                crowd[-1].sendall(begun)
+            assert worker.ask("/healthz")[::2] == (200, b"alive\n")
+    finally:
+        for each in crowd:
+            each.close()
+
+
+def test_a_connection_that_drips_is_ended(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte used to give it all of its time anew."""
+    monkeypatch.setattr(serving, "REQUEST_SECONDS", 0.5)
+    host, _, port = worker.endpoint.address.rpartition(":")
+    with closing(socket.create_connection((host, int(port)), timeout=0.05)) as dripping:
+        dripping.sendall(b"GET /healthz HTTP/1.1\r\n")
+        for _ in range(2000):
+            try:
+                dripping.sendall(b"x")
+                if not dripping.recv(1):
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+    raise AssertionError("it was never ended")
+
+
 def _handlers() -> int:
     return sum("process_request_thread" in thread.name for thread in threading.enumerate())
 

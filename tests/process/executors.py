@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -110,6 +113,65 @@ def _not_cancelled(_: object, send: Send) -> None:
     assert not cancelled()
 
 
+def channel() -> int:
+    """Find this executor's end of the line: its only socket."""
+    found = [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208 - numbers
+    (line,) = [fd for fd in found if _is_socket(fd)]
+    return line
+
+
+def _is_socket(fd: int) -> bool:
+    try:
+        return stat.S_ISSOCK(os.fstat(fd).st_mode)
+    except OSError:
+        return False
+
+
+def _write(data: Any, send: Send) -> None:
+    """Write into the channel, behind its owner's back."""
+    time.sleep(0.3)  # After what was said before.
+    os.write(channel(), bytes(data))
+    time.sleep(600)
+
+
+def _half_and_fork(_: object, send: Send) -> None:
+    """Send half a message and die; a copy that holds the channel lives on."""
+    time.sleep(0.3)
+    os.write(channel(), struct.pack(">I", 1000) + b'["said"')
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(20)
+        os._exit(0)
+    os._exit(4)
+
+
+def _half_and_stop(_: object, send: Send) -> None:
+    time.sleep(0.3)
+    os.write(channel(), struct.pack(">I", 1000) + b'["said"')
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _close_all(_: object, send: Send) -> None:
+    os.closerange(0, 1000)
+    time.sleep(600)
+
+
+def _close_and_reuse(path: Any, send: Send) -> None:
+    """Close the channel and open a file, which gets its number."""
+    line = channel()
+    os.close(line)
+    while (taken := os.open(path, os.O_WRONLY | os.O_CREAT)) != line:
+        assert taken < line
+    time.sleep(600)
+
+
+def _nested(depth: Any, send: Send) -> None:
+    deep: list[object] = []
+    for _ in range(depth):
+        deep = [deep]
+    send({"event": "deep", "value": deep})
+
+
 DEEDS: dict[str, Callable[[Any, Send], None]] = {
     "raise": _raise,
     "exit": _exit,
@@ -124,6 +186,13 @@ DEEDS: dict[str, Callable[[Any, Send], None]] = {
     "big": _big,
     "unpicklable": _unpicklable,
     "touch": _touch,
+    "write": _write,
+    "half_and_fork": _half_and_fork,
+    "half_and_stop": _half_and_stop,
+    "close_all": _close_all,
+    "close_and_reuse": _close_and_reuse,
+    "nested": _nested,
+    "given": lambda value, send: None,
     "until_cancelled": _until_cancelled,
     "not_cancelled": _not_cancelled,
     "n": lambda value, send: None,

@@ -114,7 +114,6 @@ def test_messages_arrive_in_order_with_their_execution(pool: Pool) -> None:
     [
         ({"raise": 1}, "executor: RuntimeError: out of order"),
         ({"system_exit": 0}, "executor: SystemExit: 0"),
-        ({"unpicklable": 1}, "executor: "),
     ],
 )
 def test_what_escapes_from_the_work_is_a_failure(
@@ -125,6 +124,18 @@ def test_what_escapes_from_the_work_is_a_failure(
     assert finished.outcome.status is Status.FAILED
     assert finished.outcome.reason.startswith(reason)
     assert run(one, "e2", n=1).outcome.completed
+
+
+def test_what_is_said_is_plain_data(pool: Pool) -> None:
+    """What JSON has no word for arrives as text; nothing of the body is made or called here."""
+    one = pool()
+    (executor_id,) = idle(one)
+    one.submit(claim("e1", unpicklable=1), executor_id)
+    said, ended = reports_until(one, Finished)
+    assert isinstance(said, Message)
+    assert str(said.body["function"]).startswith("<function")
+    assert isinstance(ended, Finished)
+    assert ended.outcome.completed
 
 
 def test_an_outcome_that_cannot_travel_is_a_failure(pool: Pool) -> None:

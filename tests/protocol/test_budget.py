@@ -9,6 +9,7 @@ import pytest
 from perago.protocol.budget import (
     Budget,
     refuse_budget,
+    report_seconds,
     response_seconds_needed,
     response_warning,
 )
@@ -51,3 +52,19 @@ def test_section_13_every_call_is_bounded_without_a_budget() -> None:
     assert refuse_budget(budget) is None
     assert all(0 < getattr(budget, field.name) < 600 for field in fields(budget))
     assert response_warning(budget, 600) is None, "the default lease holds the default budget"
+
+
+@pytest.mark.parametrize(
+    ("budget", "lease", "seconds"),
+    [
+        (None, 600.0, 600.0),
+        (None, 0.0, 0.0),
+        (Budget(conductor_completion_timeout_seconds=10), 600.0, 10.0),
+        (Budget(conductor_completion_timeout_seconds=10), 3.0, 3.0),
+        (Budget(conductor_completion_timeout_seconds=10), 0.0, 10.0),
+    ],
+)
+def test_t5_a_budget_bounds_the_report_and_so_does_the_lease(
+    budget: Budget | None, lease: float, seconds: float
+) -> None:
+    assert report_seconds(budget, lease) == seconds

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from perago.protocol.reading import MOST_DEPTH, OutOfBoundsError, depth, read_json
+from perago.protocol.plain import MOST_DEPTH
+from perago.protocol.reading import OutOfBoundsError, depth, read_json
 
 
 @pytest.mark.parametrize(

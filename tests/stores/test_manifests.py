@@ -83,3 +83,34 @@ def test_the_file_stays_within_bounds(
     assert (tmp_path / "manifests.sqlite").stat().st_size < 2_000_000
     assert keys(manifests, "2999") is not None
     assert keys(manifests, "base") is None
+
+
+class Counted(str):
+    """A key that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+
+def test_many_new_and_removed_keys_are_not_compared_with_each_other(manifests: Manifests) -> None:
+    """Counted, not timed: 16,000 new keys beside 16,000 removed ones took a quarter of a minute."""
+    many = 2000
+    puts = [(Counted(f"ws/new-{number}"), 1, "md5:x") for number in range(many)]
+    deletes = [Counted(f"ws/old-{number}") for number in range(many)]
+    manifests.begin("r", "branch", "base")
+    Counted.compared = 0
+    manifests.extend("r", "branch", puts, deletes)
+    manifests.extend("r", "branch", puts, deletes)
+    assert Counted.compared < 20 * many
+    manifests.seal("r", "branch", "c")
+    manifests.publish("r", "merged", "c")
+    found = keys(manifests, "merged")
+    assert found is not None
+    assert len(found) == many + 2

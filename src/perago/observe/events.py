@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from perago.errors import UsageError
+from perago.errors import EventLogError
 from perago.ports import Clock
-from perago.protocol.values import Attempt, Claim
+from perago.protocol.values import Attempt, Claim, Phase
 from perago.redaction import hidden_facts, hide
 from perago.sqlite import opened
 
@@ -76,9 +76,17 @@ _DURABLE = frozenset(
         *("warning", "traceback", "decided", "after report", "lost completion"),
     }
 )
+_LAST = frozenset({f"after {Phase.REPORT}", "lost completion"})
 _LONGEST_GATHERED_SECONDS = 1.0
 _MOST_GATHERED = 500
 _WAIT_SECONDS = 30.0
+_SETTLED = frozenset(
+    {"outcome unknown", "applied", "published", "traceback", "decided", "before report"}
+)
+"""From one of these on the log can change nothing any more, so nothing waits long for it."""
+_SHORT_WAIT_SECONDS = 2.0
+_MOST_KEPT = 2000
+"""So many rows are kept for a log that cannot be written; durable ones always."""
 _Row = tuple[float, str, str, str, int, str, str, str, str]
 
 
@@ -100,17 +108,21 @@ class EventLog:
         self._path = path
         self._local = threading.local()
 
-    def append(self, rows: Sequence[_Row]) -> None:
-        """Write rows in one transaction, in their order."""
-        connection = self._connection()
-        # Taking the lock at once: a reader that turns writer may be refused without waiting.
-        connection.execute("BEGIN IMMEDIATE")
+    def append(self, rows: Sequence[_Row], wait_seconds: float = _WAIT_SECONDS) -> None:
+        """Write rows in one transaction, in their order, or raise ``EventLogError``."""
+        connection = self._connection(wait_seconds)
         try:
+            connection.execute(f"PRAGMA busy_timeout={round(wait_seconds * 1000)}")
+            # Taking the lock at once: a reader that turns writer may be refused without waiting.
+            connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_INSERT, rows)
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+            connection.execute("COMMIT")
+        except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
+            self.close()  # Rolls back; a file that was replaced is found by the next one.
+            raise EventLogError(
+                f"event log {self._path} cannot be written: {error}",
+                remedy="check the space and the permissions of PERAGO_HOME",
+            ) from error
 
     def of_execution(self, execution_id: str) -> list[Event]:
         """Return one execution's events in order."""
@@ -176,8 +188,8 @@ class EventLog:
         """Close this thread's connection."""
         connection = getattr(self._local, "connection", None)
         if connection is not None:
-            connection.close()
             self._local.connection = None
+            connection.close()
 
     def _select(self, where: str, *values: str | float, order: str = "id") -> Iterator[Event]:
         if not self._path.exists():
@@ -192,14 +204,14 @@ class EventLog:
                 attempt = Attempt(workflow, task_id, retry, reference, definition)
             yield Event(at, execution, attempt, name, json.loads(facts) if facts != "{}" else {})
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self, wait_seconds: float = _WAIT_SECONDS) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                connection = opened(self._path, _WAIT_SECONDS, _prepare)
+                connection = opened(self._path, wait_seconds, _prepare)
             except (OSError, sqlite3.Error) as error:
-                raise UsageError(
+                raise EventLogError(
                     f"event log {self._path} cannot be opened: {error}",
                     remedy="check PERAGO_HOME and its permissions",
                 ) from error
@@ -218,6 +230,8 @@ class AttemptJournal:
     """The journal of one execution: every event goes to the log, and to whoever watches.
 
     A killed process loses the rows since the last point that had to be durable, never one of those.
+    A log that failed once is left alone until ``flush`` or the last event: whoever watches hears
+    of it, and of everything else.
     """
 
     def __init__(
@@ -233,25 +247,56 @@ class AttemptJournal:
         self._watch = watch
         self._percent = -1
         self._gathered: list[_Row] = []
+        self._failed = False
+        self._wait_seconds = _WAIT_SECONDS
         # A body may record metrics from threads of its own.
         self._gathering = threading.Lock()
 
     def event(self, name: str, /, **facts: object) -> None:
-        """Record that a point was reached."""
+        """Record that a point was reached; also told when it cannot be recorded."""
         facts = hidden_facts(facts)
+        failure = None
         with self._gathering:
-            self._gathered.append(_row(self._clock.now(), self._claim, name, facts))
-            if name in _DURABLE or self._overdue():
-                self._log.append(self._gathered)
-                self._gathered = []
+            if name in _SETTLED:
+                self._wait_seconds = _SHORT_WAIT_SECONDS
+            try:
+                self._gather(name, facts)
+                if name in _LAST or (not self._failed and (name in _DURABLE or self._overdue())):
+                    self._write()
+            except Exception as error:  # noqa: BLE001 - raised below
+                failure = error
         self._watch({"event": name, "execution_id": self._claim.execution_id, **facts})
+        if failure is not None:
+            self._complain(failure)
+            raise failure
 
     def flush(self) -> None:
-        """Write what was gathered: another process goes on with this attempt."""
+        """Write what was gathered: another process goes on with this attempt. Never fails."""
         with self._gathering:
-            if self._gathered:
-                self._log.append(self._gathered)
-                self._gathered = []
+            try:
+                self._wait_seconds = _SHORT_WAIT_SECONDS
+                self._write()
+            except EventLogError as error:
+                failure = error
+            else:
+                return
+        self._complain(failure)
+
+    def _gather(self, name: str, facts: Mapping[str, object]) -> None:
+        if len(self._gathered) < _MOST_KEPT or name in _DURABLE:
+            self._gathered.append(_row(self._clock.now(), self._claim, name, facts))
+
+    def _write(self) -> None:
+        if self._gathered:
+            self._log.append(self._gathered, self._wait_seconds)
+            self._gathered = []
+
+    def _complain(self, failure: Exception) -> None:
+        """Tell whoever watches, once: the log itself cannot say it."""
+        if not self._failed:
+            self._failed = True
+            facts = {"text": "the event log cannot be written", "why": str(failure)}
+            self._watch({"event": "warning", "execution_id": self._claim.execution_id, **facts})
 
     def _overdue(self) -> bool:
         waited = self._gathered[-1][0] - self._gathered[0][0]
@@ -285,8 +330,15 @@ def _row(at: float, claim: Claim, name: str, facts: Mapping[str, object]) -> _Ro
         attempt.reference_task_name,
         attempt.task_def_name,
         name,
-        json.dumps({key: _short(value) for key, value in facts.items()}, default=_other),
+        _written({key: _short(value) for key, value in facts.items()}),
     )
+
+
+def _written(facts: Mapping[str, object]) -> str:
+    try:
+        return json.dumps(facts, default=_other)
+    except (ValueError, TypeError, RecursionError) as error:  # An author's values: no JSON.
+        return json.dumps({"unwritable": sorted(facts), "why": type(error).__name__})
 
 
 def _other(value: object) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from perago.errors import RuntimeConfigError
+from perago.process.channel import ExecutorsEnd
 from perago.process.executor import Executor, flush_output
 from perago.process.lock import FileLock, executor_lock
 from perago.process.reports import Line, Make, Work
@@ -56,8 +57,8 @@ def main(start: Start) -> None:
         return start.make(line)
 
     # A closed channel means that there is nobody left to work for.
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        Executor(start.channel, start.number).live(make)
+    with suppress(EOFError, OSError):
+        Executor(ExecutorsEnd(start.channel), start.number).live(make)
     flush_output()
     for lock in locks:
         lock.release(remove=True)

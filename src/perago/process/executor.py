@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import pickle
+import os
 import queue
 import sys
 import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from perago.cancelling import Token, holding
 from perago.errors import PeragoError, RuntimeConfigError
-from perago.process.messages import Alive, Cancel, Done, Ready, Said, Unready
+from perago.process.channel import ExecutorsEnd
+from perago.process.messages import (
+    Alive,
+    Cancel,
+    Done,
+    Message,
+    Ready,
+    Said,
+    Unready,
+    body_of,
+    decode,
+    encode,
+)
 from perago.process.reports import Body, Make, Work
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Status
@@ -22,6 +34,8 @@ SIGN_SECONDS: Final = 2.0
 """How often a busy executor says that it lives."""
 _TOGETHER_SECONDS: Final = 0.1
 """Messages that follow each other faster than this travel together: each wakes up the owner."""
+LINE_LOST: Final = 72
+"""Exit code of an executor whose body closed its line: nobody can hear how it ends."""
 _AT_ONCE: Final = "before body"
 """An event that travels at once: the author's code comes next, and may end the process."""
 
@@ -29,7 +43,7 @@ _AT_ONCE: Final = "before body"
 class Executor:
     """Runs claims that arrive on a channel, and sends back what the work says."""
 
-    def __init__(self, channel: Any, number: int) -> None:
+    def __init__(self, channel: ExecutorsEnd, number: int) -> None:
         self.number = number
         self.token = Token()
         self._channel = channel
@@ -67,34 +81,34 @@ class Executor:
         self._tokens.pop(claim.execution_id, None)
         self._execution_id = ""
         try:
-            self._send(Done(claim.execution_id, outcome))
-        except (TypeError, AttributeError, ValueError) as error:  # it cannot be pickled
-            self._send(Done(claim.execution_id, failed(error)))
+            done = encode(Done(claim.execution_id, outcome))
+        except (TypeError, ValueError, RecursionError) as error:  # it is not plain JSON
+            done = encode(Done(claim.execution_id, failed(error)))
+        with self._sending:
+            self._channel.send(done)
 
     # --- listening -----------------------------------------------------------------------------
 
     def _listen(self) -> None:
         """Take what the owner sends, also while a claim runs."""
         with suppress(EOFError, OSError):
-            while (item := self._channel.recv()) is not None:
+            while True:
+                item = decode(self._channel.receive())
                 if isinstance(item, Cancel):
                     if token := self._tokens.get(item.execution_id):
                         token.cancel()
-                    continue
-                token = self._tokens[item.execution_id] = Token()
-                self._claims.put((item, token))
+                elif isinstance(item, Claim):
+                    token = self._tokens[item.execution_id] = Token()
+                    self._claims.put((item, token))
         self._claims.put(None)
 
     # --- speaking ------------------------------------------------------------------------------
 
     def __call__(self, body: Body) -> None:
-        """Send a message; used from any thread of the work.
-
-        What cannot be pickled fails here, at the one who said it.
-        """
-        packed = pickle.dumps(body)
+        """Send a message; used from any thread of the work."""
+        written = body_of(body)
         with self._sending:
-            self._buffer.append(packed)
+            self._buffer.append(written)
             late = time.monotonic() - self._sent_at > _TOGETHER_SECONDS
             if late or body.get("event") == _AT_ONCE:
                 self._flush_locked()
@@ -104,6 +118,8 @@ class Executor:
         while True:
             self._busy.wait()
             time.sleep(_TOGETHER_SECONDS)
+            if self._channel.lost:
+                os._exit(LINE_LOST)
             with suppress(OSError):
                 self._flush()
                 if self._busy.is_set() and time.monotonic() - signed > SIGN_SECONDS:
@@ -119,11 +135,11 @@ class Executor:
             return
         bodies, self._buffer = tuple(self._buffer), []
         self._sent_at = time.monotonic()
-        self._channel.send(Said(self._execution_id, bodies))
+        self._channel.send(encode(Said(self._execution_id, bodies)))
 
-    def _send(self, item: object) -> None:
+    def _send(self, item: Message) -> None:
         with self._sending:
-            self._channel.send(item)
+            self._channel.send(encode(item))
 
 
 def run(work: Work, claim: Claim) -> Outcome:

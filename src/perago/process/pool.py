@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import pickle
 import signal
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from contextlib import suppress
 from enum import Enum
 from multiprocessing import connection
 from pathlib import Path
-from selectors import EVENT_READ, DefaultSelector
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Final, Self
 
 from perago.errors import PeragoError, RuntimeConfigError, UsageError
@@ -29,16 +28,15 @@ from perago.process.reports import (
     StartFailed,
 )
 from perago.process.slot import ExecutorProcess, Recipe, Slot, spawn
+from perago.protocol.outcome import Outcome, describe
 from perago.protocol.restart import backoff_seconds, deaths_in_a_row
-from perago.protocol.values import Claim
+from perago.protocol.values import Claim, Status
 
 DEATHS_BEFORE_READY: Final = 3
 """An executor that dies this often before it is ready will not do better the next time."""
 
 
 LAST_SECONDS: Final = 2.0
-_MOST_MESSAGES: Final = 200
-"""One executor that never stops talking must not keep its owner from the others."""
 
 
 class Death(Enum):
@@ -103,11 +101,16 @@ class ProcessPool:
         )
         if executor is None or not executor.idle:
             raise UsageError(f"executor {executor_id} is not idle", remedy="take one of pool.idle")
+        try:
+            written = messages.encode(claim)
+        except (TypeError, ValueError, RecursionError) as error:
+            outcome = Outcome(Status.FAILED, reason=f"input: {describe(error)}")
+            self._reports.append(Finished(executor_id, claim.execution_id, outcome))
+            return
         executor.execution_id = claim.execution_id
         executor.attempts += 1
         executor.heard = time.monotonic()
-        with suppress(OSError):  # it has just died: its sentinel says so at the next poll
-            executor.channel.send(claim)
+        self._send(executor, written)
 
     def poll(self, timeout_seconds: float) -> list[Report]:
         self._fill()
@@ -127,8 +130,7 @@ class ProcessPool:
     def cancel(self, execution_id: str) -> bool:
         for executor in self._executors():
             if execution_id and executor.execution_id == execution_id:
-                with suppress(OSError):  # it has just died
-                    executor.channel.send(messages.Cancel(execution_id))
+                self._send(executor, messages.encode(messages.Cancel(execution_id)))
                 return True
         return False
 
@@ -194,13 +196,18 @@ class ProcessPool:
 
     def _listen(self, timeout_seconds: float) -> None:
         """Wait for anything to happen, and take it in; a death is looked at last."""
-        ready = [key.data for key, _ in self._selector.select(max(0.0, timeout_seconds))]
-        for slot, source in ready:
+        ready = [
+            (*key.data, mask) for key, mask in self._selector.select(max(0.0, timeout_seconds))
+        ]
+        for slot, source, mask in ready:
             if slot is None:
                 _swallow(self._wake_read)
             elif source is not Death.SENTINEL:
-                self._hear(slot, source)
-        for slot, source in ready:
+                if mask & EVENT_WRITE and slot.executor is not None:
+                    self._send(slot.executor)
+                if mask & EVENT_READ:
+                    self._hear(slot, source)
+        for slot, source, _ in ready:
             # Whoever sits there now may be another one: the dead was reaped while we listened.
             if source is Death.SENTINEL and slot.executor and _has_ended(slot.executor):
                 self._died(slot)
@@ -213,8 +220,8 @@ class ProcessPool:
             self._selector.register(stream.pipe, EVENT_READ, (slot, stream))
 
     def _forget(self, executor: ExecutorProcess) -> None:
-        pipes = [executor.channel, *(stream.pipe for stream in executor.streams)]
-        for source in (executor.process.sentinel, *(pipe.fileno() for pipe in pipes)):
+        pipes = [stream.pipe.fileno() for stream in executor.streams]
+        for source in (executor.process.sentinel, executor.channel.fileno(), *pipes):
             with suppress(KeyError):  # a stream that has ended is forgotten already
                 self._selector.unregister(source)
 
@@ -228,26 +235,42 @@ class ProcessPool:
             if stream.at_end:
                 self._selector.unregister(stream.pipe)
             return
-        try:
-            for _ in range(_MOST_MESSAGES):
-                self._take(slot, executor, executor.channel.recv())
-                if slot.executor is None or not executor.channel.poll(0):
-                    break
-        except (EOFError, OSError):
+        self._take_all(slot, executor)
+        if executor.channel.at_end and slot.executor is executor:
             # It is on its way out: let it, so that the exit code is its own.
             connection.wait([executor.process.sentinel], LAST_SECONDS)
             self._died(slot)
 
-    def _take(self, slot: Slot, executor: ExecutorProcess, item: object) -> None:
+    def _take_all(self, slot: Slot, executor: ExecutorProcess) -> None:
+        """Take the whole messages that are there; who sends anything else is ended."""
+        try:
+            for data in executor.channel.receive():
+                if slot.executor is executor:
+                    self._take(slot, executor, data)
+        except messages.BadMessageError as error:
+            self._bury(slot, executor, f"it sent what is not a message: {error}")
+
+    def _send(self, executor: ExecutorProcess, message: bytes | None = None) -> None:
+        """Send without waiting; what the line does not take now goes when it does."""
+        with suppress(OSError):  # It has just died: its sentinel says so at the next poll.
+            if message is None:
+                executor.channel.flush()
+            else:
+                executor.channel.send(message)
+        key = self._selector.get_key(executor.channel)
+        wanted = EVENT_READ | (EVENT_WRITE if executor.channel.unsent else 0)
+        if key.events != wanted:
+            self._selector.modify(executor.channel, wanted, key.data)
+
+    def _take(self, slot: Slot, executor: ExecutorProcess, data: bytes) -> None:
         executor.heard = time.monotonic()
-        match item:
+        match messages.decode(data):
             case messages.Ready():
                 executor.ready = True
                 self._deaths_before_ready = 0
-            case messages.Said(execution_id, bodies):
+            case messages.Heard(execution_id, bodies):
                 self._reports.extend(
-                    Message(executor.executor_id, execution_id, pickle.loads(body))  # noqa: S301 - our own child's
-                    for body in bodies
+                    Message(executor.executor_id, execution_id, body) for body in bodies
                 )
             case messages.Done(execution_id, outcome):
                 # Lines first: what an attempt printed belongs before its end.
@@ -272,12 +295,16 @@ class ProcessPool:
         if executor is None:
             return
         executor.kill()
-        for item in _last_words(executor.channel):
-            self._take(slot, executor, item)
+        self._take_all(slot, executor)
         if slot.executor is None:
-            return  # its last word was that it cannot start
+            return  # its last word was that it cannot start, or was none
+        self._bury(slot, executor)
+
+    def _bury(self, slot: Slot, executor: ExecutorProcess, why: str = "") -> None:
+        """Reap it, tell how it ended, and have the next one wait (W5)."""
         lived = time.monotonic() - executor.born
         how = describe_exit(self._end(slot))
+        how = why or how
         slot.deaths = deaths_in_a_row(slot.deaths, lived)
         slot.start_at = time.monotonic() + backoff_seconds(slot.deaths)
         self._reports.append(Died(executor.executor_id, executor.execution_id, how))
@@ -323,14 +350,6 @@ def describe_exit(code: int | None) -> str:
 
 def _has_ended(executor: ExecutorProcess) -> bool:
     return bool(connection.wait([executor.process.sentinel], 0))
-
-
-def _last_words(channel: connection.Connection) -> Iterator[object]:
-    try:
-        while channel.poll(0):
-            yield channel.recv()
-    except (EOFError, OSError):
-        return
 
 
 def _never_ready(how: str) -> PeragoError:

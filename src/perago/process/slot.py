@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from perago.process import child
+from perago.process.channel import OwnersEnd
 from perago.process.lines import LineReader
 from perago.process.lock import executor_lock
 from perago.process.reports import Make
@@ -38,7 +39,7 @@ class ExecutorProcess:
     executor_id: str
     number: int
     process: SpawnProcess
-    channel: child.Channel
+    channel: OwnersEnd
     born: float
     streams: tuple[LineReader, ...] = ()
     ready: bool = False
@@ -115,7 +116,7 @@ def spawn(recipe: Recipe, number: int, now: float) -> ExecutorProcess:
         if pipe is not None:
             pipe.close()
     return ExecutorProcess(
-        executor_id, number, process, ours, born=now, heard=now, streams=tuple(readers)
+        executor_id, number, process, OwnersEnd(ours), born=now, heard=now, streams=tuple(readers)
     )
 
 

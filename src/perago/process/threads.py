@@ -5,6 +5,7 @@ A thread cannot be killed: ``kill`` abandons it, and the broker refuses its repo
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import Self
 from perago.cancelling import Token, holding
 from perago.errors import UsageError
 from perago.process.executor import as_start_error, run
+from perago.process.messages import body_of
 from perago.process.reports import Body, Finished, Make, Message, Report, Seen, StartFailed
 from perago.protocol.values import Claim
 
@@ -168,4 +170,5 @@ class _ExecutorThread(threading.Thread):
 
     def __call__(self, body: Body) -> None:
         """Say something to the owner of the pool."""
-        self._inbox.put(Message(self.executor_id, self.execution_id, body))
+        said = json.loads(body_of(body))  # As it would arrive from a process.
+        self._inbox.put(Message(self.executor_id, self.execution_id, said))

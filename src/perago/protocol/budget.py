@@ -41,6 +41,15 @@ def response_seconds_needed(budget: Budget) -> float:
     )
 
 
+def report_seconds(budget: Budget | None, lease_seconds: float) -> float:
+    """Say how long a result may be offered: as the author's budget says, never beyond the lease.
+
+    Without a budget the lease alone bounds it; 0 means that nothing does.
+    """
+    limits = [lease_seconds, budget.conductor_completion_timeout_seconds if budget else 0.0]
+    return min((limit for limit in limits if limit), default=0.0)
+
+
 def response_warning(budget: Budget, response_seconds: float) -> str | None:
     """Warn when the lease could end while a publication is still under way."""
     needed = response_seconds_needed(budget)

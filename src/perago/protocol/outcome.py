@@ -53,9 +53,15 @@ def describe(error: BaseException) -> str:
     """Name the type and the text of an error; never empty, even when its text cannot be had."""
     try:
         text = str(error).strip()
-    except Exception:  # noqa: BLE001 - an author's __str__ may raise anything
+    except BaseException:  # noqa: BLE001 - an author's __str__ may raise anything
         text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    name = type(error).__name__
+    return sendable(f"{name}: {text}" if text else name)
+
+
+def sendable(text: str) -> str:
+    """Spell out what no encoding can carry: halves of a surrogate pair."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def shorten(text: str, limit: int) -> str:

@@ -6,10 +6,8 @@ import json
 import math
 from collections.abc import Mapping
 
-MOST_DEPTH = 100
-"""Lists and objects in each other. Our own code and the libraries below walk them by recursion."""
-MOST_DIGITS = 1000
-"""Digits of a number; Conductor takes no more either."""
+from perago.protocol.plain import MOST_DEPTH, MOST_DIGITS
+
 MOST_CHARACTERS = 64_000_000
 
 

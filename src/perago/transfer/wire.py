@@ -8,15 +8,24 @@ from typing import Any
 from urllib.parse import quote
 
 from perago.errors import NotFoundError
+from perago.protocol import plain
 
 JSON = {"Content-Type": "application/json"}
 
 
 def parsed(data: bytes) -> Any:
-    """Read an answer; None for what is no JSON."""
+    """Read an answer; None for what is not JSON.
+
+    A value in it that is too deep or too long to be read is told as such (see
+    :mod:`perago.protocol.plain`): one bad task must not hide the others of a poll.
+    """
     try:
         return json.loads(data) if data else None
     except (ValueError, RecursionError):
+        text = plain.readable(data.decode(errors="replace"))
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
         return None
 
 

@@ -69,9 +69,9 @@ class Aftermath:
         self._errands = Crew("errand", _CREW, failed)
         self._broom = Crew("sweep", 1, failed)
 
-    def settle(self, dead: Dead, done: Callable[[], None]) -> None:
-        """Remove what it left, report it, then say so (steps 13 to 15 of the lifecycle)."""
-        self._crew.do(lambda: self._settle(dead, done))
+    def settle(self, dead: Dead, release: Callable[[], None]) -> None:
+        """Remove what it left, release its lease, report it (steps 13 to 15 of the lifecycle)."""
+        self._crew.do(lambda: self._settle(dead, release))
 
     def do(self, errand: Callable[[], None]) -> None:
         """Do something else that must not keep the supervisor waiting."""
@@ -110,17 +110,17 @@ class Aftermath:
         self._broom.close(0.0)
         return all(done)
 
-    def _settle(self, dead: Dead, done: Callable[[], None]) -> None:
+    def _settle(self, dead: Dead, release: Callable[[], None]) -> None:
         removed = True
         try:
             if self._grounds.alone:
                 deadline = self._clock.monotonic() + REMOVAL_SECONDS
                 removed = self._remove_room(dead, lambda: self._clock.monotonic() > deadline)
                 self._drop_staging(dead)
+        finally:
+            release()
             if dead.reason:
                 self._report(dead)
-        finally:
-            done()
             if not removed:
                 self._broom.do(lambda: self._finish_removal(dead))
 

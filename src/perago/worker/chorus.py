@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from perago.ports import Clock
+from perago.protocol.outcome import describe
 from perago.protocol.values import Claim
 from perago.redaction import hidden_facts, hide
 from perago.worker.watching import Watcher
@@ -24,13 +26,11 @@ class Chorus:
         self.problems: deque[dict[str, Any]] = deque(maxlen=_LAST_PROBLEMS)
 
     def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
-        for watcher in self._watchers:
-            watcher.event(claim, worker_id, name, facts)
+        self._all(lambda watcher: watcher.event(claim, worker_id, name, facts))
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
         line = hide(line)
-        for watcher in self._watchers:
-            watcher.output(claim, worker_id, stream, line)
+        self._all(lambda watcher: watcher.output(claim, worker_id, stream, line))
 
     def worker(self, name: str, facts: Mapping[str, object]) -> None:
         facts = hidden_facts(facts)
@@ -39,9 +39,19 @@ class Chorus:
             who = facts.get("worker_id") or facts.get("task_id") or facts.get("task") or ""
             what = " ".join(str(part) for part in (name, who) if part)
             self.problems.append({"at": self.clock.now(), "what": what, "why": str(why)})
-        for watcher in self._watchers:
-            watcher.worker(name, facts)
+        self._all(lambda watcher: watcher.worker(name, facts))
 
     def close(self, timeout_seconds: float) -> None:
+        self._all(lambda watcher: watcher.close(timeout_seconds))
+
+    def _all(self, tell: Callable[[Watcher], None]) -> None:
+        """Tell every watcher; one that fails must end neither the others nor the worker."""
         for watcher in self._watchers:
-            watcher.close(timeout_seconds)
+            try:
+                tell(watcher)
+            except Exception as error:  # noqa: BLE001 - what it was told may be an author's
+                what = f"{type(watcher).__name__} failed"
+                if not any(known["what"] == what for known in self.problems):
+                    why = describe(error)
+                    self.problems.append({"at": self.clock.now(), "what": what, "why": why})
+                    sys.stderr.write(f"warning: {what}: {why}\n")

@@ -87,7 +87,7 @@ class Executions:
             run.trace = {key: str(value) for key, value in facts.items()}
             return
         if name == LEFT:
-            run.left = Staging(str(facts["repository"]), str(facts["branch"]))
+            run.left = Staging(str(facts.get("repository")), str(facts.get("branch")))
             return
         run.heard(name)
         self._chorus.event(run.claim, run.worker_id, name, facts)
@@ -106,7 +106,7 @@ class Executions:
             self.usual_seconds = took
         self.usual_seconds += _NEWEST_SHARE * (took - self.usual_seconds)
         run.reporting = True
-        self._reporter.report(run, outcome)
+        self._reporter.report(run, outcome, lambda: self._keeper.release(execution_id))
 
     def reported(self, execution_id: str, outcome: Outcome) -> None:
         """Take note of an execution of which nothing is left to do but to read it back."""
@@ -163,5 +163,5 @@ class Executions:
         self._runs.pop(execution_id, None)
         self.tally.failed += bool(reason)
         self._aftermath.settle(
-            Dead(run.claim, run.worker_id, reason), lambda: self._keeper.let_go(execution_id)
+            Dead(run.claim, run.worker_id, reason), lambda: self._keeper.release(execution_id)
         )

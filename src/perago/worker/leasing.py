@@ -21,6 +21,8 @@ from perago.protocol.outcome import describe
 from perago.protocol.values import Claim
 from perago.worker.crew import Crew
 
+RELEASE_SECONDS: Final = 15.0
+"""Longer than any heartbeat takes with all its tries."""
 _CREW: Final = 3
 _IDLE_SECONDS: Final = 60.0
 
@@ -70,6 +72,17 @@ class LeaseKeeper:
         with self._changed:
             self._leases.pop(execution_id, None)
 
+    def release(self, execution_id: str, timeout_seconds: float = RELEASE_SECONDS) -> None:
+        """Stop, and wait for a heartbeat under way: none may cross the result.
+
+        The server reads, changes and writes a task without a lock: an extension that read it
+        before a completion and writes it afterwards would turn the completion back.
+        """
+        with self._changed:
+            lease = self._leases.pop(execution_id, None)
+            if lease is not None:
+                self._changed.wait_for(lambda: not lease.beating, timeout_seconds)
+
     def named(self, execution_id: str, worker_id: str) -> None:
         """Say which executor took the claim."""
         with self._changed:
@@ -113,9 +126,11 @@ class LeaseKeeper:
     def _beat(self, lease: Lease) -> None:
         attempt = lease.claim.attempt
         try:
+            if not self._holds(lease):  # It waited for its turn longer than its claim ran.
+                return
             fresh = snapshot_of(attempt, self._client.task(attempt.task_id))
             assert_current_attempt_snapshot(attempt, fresh)
-            if lease.claim.lease_seconds:
+            if lease.claim.lease_seconds and self._holds(lease):
                 self._client.extend(attempt, lease.worker_id)
             lease.beats += 1
         except StaleAttemptError as error:
@@ -123,4 +138,9 @@ class LeaseKeeper:
         except PeragoError as error:
             self._on_error(lease.claim.execution_id, str(error))
         finally:
-            lease.beating = False
+            with self._changed:
+                lease.beating = False
+                self._changed.notify_all()
+
+    def _holds(self, lease: Lease) -> bool:
+        return self._leases.get(lease.claim.execution_id) is lease

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from perago.brokers.conductor.client import ConductorClient
-from perago.brokers.conductor.mapping import claim_of
+from perago.brokers.conductor.mapping import claim_of, refusal_of
 from perago.brokers.conductor.pace import Pace
-from perago.errors import PeragoError
+from perago.errors import BrokerError, PeragoError
 from perago.ports import Clock
 from perago.protocol.outcome import describe
 from perago.protocol.values import Attempt, Claim
@@ -108,9 +108,9 @@ class Poller:
             found = self._client.poll(
                 kind.name, self._asking.worker_id, wanted, domain=self._asking.domain
             )
-        except PeragoError as error:
-            self.problem = str(error)
-            self._note("poll failed", {"task": kind.name, "why": str(error)})
+        except Exception as error:  # noqa: BLE001 - whatever a server sends, polling goes on
+            self.problem = str(error) if isinstance(error, PeragoError) else describe(error)
+            self._note("poll failed", {"task": kind.name, "why": self.problem})
             found = []
         else:
             self.answered_at, self.problem = self._clock.monotonic(), ""
@@ -120,15 +120,15 @@ class Poller:
         kind.pace = kind.pace.after_work() if found else kind.pace.after_nothing()
         kind.due = self._clock.monotonic() + kind.pace.wait_seconds
         if found:
-            self._deliver(found)
+            self._deliver(kind.name, found)
 
-    def _deliver(self, found: Sequence[Mapping[str, Any]]) -> None:
+    def _deliver(self, name: str, found: Sequence[Mapping[str, Any]]) -> None:
         claims: list[Claim] = []
         for task in found:
             try:
-                claims.append(claim_of(task, uuid.uuid4().hex))
-            except (PeragoError, TypeError, ValueError) as error:
-                self._note("claim refused", {"why": describe(error)})
+                claims.append(_claim(name, task))
+            except Exception as error:  # noqa: BLE001 - one bad task must not hide the others
+                self._refuse(task, describe(error))
         if self._stopped:
             self._give_back(claims)
             return
@@ -137,9 +137,29 @@ class Poller:
         if not self._desk.offer(claims):
             self._give_back(claims)
 
+    def _refuse(self, task: Mapping[str, Any], why: str) -> None:
+        """Fail a task that cannot be claimed; left alone it would come back for ever."""
+        self._note("claim refused", {"why": why})
+        refusal = refusal_of(task, f"input: {why}", self._asking.worker_id)
+        if refusal is not None:
+            try:
+                self._client.update(refusal)
+            except PeragoError as error:
+                self._note("report failed", {"task_id": refusal["taskId"], "why": str(error)})
+
     def _give_back(self, claims: Sequence[Claim]) -> None:
         for claim in claims:
             give_back(self._client, claim.attempt, self._asking.worker_id, self._note)
+
+
+def _claim(name: str, task: Mapping[str, Any]) -> Claim:
+    claim = claim_of(task, uuid.uuid4().hex)
+    if claim.attempt.task_def_name != name:
+        raise BrokerError(
+            f"Conductor gave a task {claim.attempt.task_def_name!r} for {name!r}",
+            remedy="see the server's log",
+        )
+    return claim
 
 
 def give_back(client: ConductorClient, attempt: Attempt, worker_id: str, note: Note) -> bool:

@@ -62,9 +62,9 @@ class Reporter:
         self.most = REPORTS_EACH * executors
         self._crew = Crew("report", min(_MOST_THREADS, self.most), lambda _: None)
 
-    def report(self, run: Run, outcome: Outcome) -> None:
-        """Have an outcome reported."""
-        self._crew.do(lambda: self._report(run, outcome))
+    def report(self, run: Run, outcome: Outcome, release: Callable[[], None]) -> None:
+        """Have an outcome reported; the lease is let go of right before it is sent (W4)."""
+        self._crew.do(lambda: self._report(run, outcome, release))
 
     def quiet(self, quiet: bool) -> None:  # noqa: FBT001 - what the worker is
         """Say whether the worker has nothing to do."""
@@ -75,7 +75,7 @@ class Reporter:
         done = self._crew.close(timeout_seconds)
         return self._confirmations.close(min(timeout_seconds, LATEST_SECONDS)) and done
 
-    def _report(self, run: Run, outcome: Outcome) -> None:
+    def _report(self, run: Run, outcome: Outcome, release: Callable[[], None]) -> None:
         execution_id = run.claim.execution_id
         problem = ""
 
@@ -88,6 +88,7 @@ class Reporter:
             with self._track(run) as track:
                 if (left := run.left) and (drop := self._channels.drop):
                     track.quietly("failed to clean staging workspace", lambda: drop(left))
+                release()
                 report(run.claim.attempt, outcome, broker, track, lambda: run.lost)
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease must not be kept
             problem = describe(error)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET, AF_INET6
+from socket import AF_INET, AF_INET6, SHUT_RDWR, socket
 from typing import Any, Final, Self
 
 from perago.errors import RuntimeConfigError
@@ -67,6 +69,11 @@ class Endpoint:
 
 
 class _Server(ThreadingHTTPServer):
+    """Answers a few at a time; who takes long to ask makes room for who comes.
+
+    A connection has so many seconds for all of its request and answer, however it drips.
+    """
+
     daemon_threads = True
     block_on_close = False
     """A slow reader is left to its own timeout."""
@@ -75,13 +82,24 @@ class _Server(ThreadingHTTPServer):
         self.address_family = AF_INET6 if ":" in host else AF_INET
         self.pages = pages
         self._free = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._turn = threading.Lock()
+        self._since: dict[socket, float] = {}
+        self._asking: dict[socket, None] = {}
         super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Turn away who comes while too many are being answered."""
+        """Take who comes, in place of who has been silent longest; turn away only a crowd."""
         if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            with self._turn:
+                oldest = next(iter(self._asking), None)
+            if oldest is not None:
+                self._hang_up(oldest)
+            if oldest is None or not self._free.acquire(timeout=_POLL_SECONDS):
+                self.shutdown_request(request)
+                return
+        with self._turn:
+            self._since[request] = time.monotonic()
+            self._asking[request] = None
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -89,7 +107,28 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.asked(request)
+            with self._turn:
+                self._since.pop(request, None)
             self._free.release()
+
+    def asked(self, request: Any) -> None:
+        """Note that a request is there: its answer is on its way."""
+        with self._turn:
+            self._asking.pop(request, None)
+
+    def service_actions(self) -> None:
+        """End what has taken too long; called several times a second."""
+        until = time.monotonic() - REQUEST_SECONDS
+        with self._turn:
+            late = [request for request, since in self._since.items() if since < until]
+        for request in late:
+            self._hang_up(request)
+
+    def _hang_up(self, request: socket) -> None:
+        self.asked(request)
+        with suppress(OSError):  # Its own thread may have closed it.
+            request.shutdown(SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a client that hung up is no news."""
@@ -110,6 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def _answer(self, *, with_body: bool) -> None:
+        self.server.asked(self.connection)
         page = self.server.pages.get(self.path.partition("?")[0])
         status, kind, body = _call(page) if page else (404, _TEXT, b"no such page\n")
         self.send_response(status)

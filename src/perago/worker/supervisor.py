@@ -191,7 +191,9 @@ class Supervisor:
         """Take nothing new; give running attempts the grace that their tasks ask for (W6)."""
         now = self._clock.monotonic()
         running = self._executions.working
-        tasks = [self._plan.tasks[run.claim.attempt.task_def_name] for run in running]
+        known = self._plan.tasks
+        names = [run.claim.attempt.task_def_name for run in running]
+        tasks = [known[name] for name in names if name in known]
         self._deadline = now + drain_seconds(
             [task.budget.worker_shutdown_grace_seconds for task in tasks],
             self._settings.shutdown_force_kill_after_seconds,
@@ -388,7 +390,7 @@ class Supervisor:
 
     def _give_back(self, claim: Claim) -> None:
         def errand() -> None:
-            self._keeper.let_go(claim.execution_id)  # First: no heartbeat may cross it.
+            self._keeper.release(claim.execution_id)  # First: no heartbeat may cross it.
             give_back(self._client, claim.attempt, self._worker_id(1), self._note)
 
         self._executions.tally.given_back += 1

@@ -24,6 +24,9 @@ from perago.redaction import hidden_outcome, hide
 
 ENDLESS_LEASE_SECONDS = 600.0
 """How long a result is offered for a task whose lease never ends."""
+_SENDING = 2 / 3
+"""The share of the time that is left for sending; the rest is for reading the task."""
+_LEAST_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 _CANNOT_SAY = (BrokerUnavailableError, PermissionRefusedError, NotFoundError)
@@ -49,13 +52,13 @@ class ConductorBroker:
         client: ConductorClient,
         clock: Clock,
         worker_id: str,
-        lease_seconds: float = 0.0,
+        report_seconds: float = 0.0,
         later: Later | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._worker_id = worker_id
-        self._lease_seconds = lease_seconds or ENDLESS_LEASE_SECONDS
+        self._report_seconds = report_seconds or ENDLESS_LEASE_SECONDS
         self._later = later
 
     def current(self, attempt: Attempt) -> AttemptSnapshot:
@@ -66,19 +69,19 @@ class ConductorBroker:
         return None if task is None else str(task.get("status") or "")
 
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
-        """Offer the result until it is taken, lost, or the lease is over.
+        """Offer the result until it is taken, lost, or the time for it is over (T5).
 
         The answer to an update says nothing (R2): only the task itself does. When the result was
         answered and names no publication, nobody waits for that, and it may be read later.
         """
         outcome = hidden_outcome(outcome)
         result = result_of(attempt, outcome, self._worker_id)
-        deadline = self._clock.monotonic() + self._lease_seconds
-        answered = self._send(result)
+        deadline = self._deadline()
+        answered = self._send(result, deadline)
         if isinstance(answered, str):
             return self._give_up(attempt, answered)
         if answered and self._later is not None and outcome.completed and outcome.fence is None:
-            self._later(lambda: self._settled(attempt, outcome, result, deadline))
+            self._later(lambda: self._settled(attempt, outcome, result, self._deadline()))
             return True
         return self._settled(attempt, outcome, result, deadline)
 
@@ -87,29 +90,37 @@ class ConductorBroker:
     ) -> bool:
         """Read until it is known; sent again only while the task is this attempt's (P7)."""
         pace = Pace(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
-        while (settled := self._settle(attempt, outcome)) in {_Settled.OPEN, _Settled.UNKNOWN}:
+        unsure = {_Settled.OPEN, _Settled.UNKNOWN}
+        while (settled := self._settle(attempt, outcome, deadline)) in unsure:
             pace = pace.after_nothing()
             if self._clock.monotonic() + pace.wait_seconds >= deadline:
                 return False
             self._clock.sleep(pace.wait_seconds)
-            answered = self._send(result) if settled is _Settled.OPEN else False
+            answered = self._send(result, deadline) if settled is _Settled.OPEN else False
             if isinstance(answered, str):
                 return self._give_up(attempt, answered)
         return settled is _Settled.ACCEPTED
 
-    def _send(self, result: dict[str, Any]) -> bool | str:
+    def _deadline(self) -> float:
+        return self._clock.monotonic() + self._report_seconds
+
+    def _left(self, deadline: float, share: float = 1.0) -> float:
+        """Say how long a request may take; what was sent is read back in any case."""
+        return max(share * (deadline - self._clock.monotonic()), _LEAST_SECONDS)
+
+    def _send(self, result: dict[str, Any], deadline: float) -> bool | str:
         """Send once; tell whether it was answered, or why the server will never take it."""
         try:
-            self._client.update(result)
+            self._client.update(result, self._left(deadline, _SENDING))
         except _CANNOT_SAY:
             return False  # It may have arrived all the same: the task shows it.
         except (BrokerError, TypeError, ValueError) as error:
             return describe(error)
         return True
 
-    def _settle(self, attempt: Attempt, outcome: Outcome) -> _Settled:
+    def _settle(self, attempt: Attempt, outcome: Outcome, deadline: float) -> _Settled:
         try:
-            task = self._client.task(attempt.task_id)
+            task = self._client.task(attempt.task_id, self._left(deadline))
         except (BrokerError, PermissionRefusedError):
             return _Settled.UNKNOWN
         if task is None:
@@ -125,5 +136,5 @@ class ConductorBroker:
     def _give_up(self, attempt: Attempt, refusal: str) -> bool:
         """Say why there is no result, so that the retry need not wait for the lease to end."""
         outcome = Outcome(Status.FAILED, reason=f"report: the result was refused: {hide(refusal)}")
-        self._send(result_of(attempt, outcome, self._worker_id))
+        self._send(result_of(attempt, outcome, self._worker_id), self._deadline())
         return False

@@ -51,6 +51,8 @@ class Ask:
     body: Any = None
     wait_seconds: float = 0.0
     """How long the server may wait on purpose before it answers."""
+    within_seconds: float | None = None
+    """How long all tries may take together, where that is less than for every call."""
     plain: bool = False
     """Its answer is text, not JSON."""
     open: bool = False
@@ -113,12 +115,16 @@ class ConductorClient:
                 wait_seconds=wait_seconds,
             )
         )
-        return [dict(task) for task in found or []]
+        tasks = found if isinstance(found, list) else []
+        return [task for task in tasks if isinstance(task, dict)]
 
-    def task(self, task_id: str) -> dict[str, Any] | None:
+    def task(self, task_id: str, within_seconds: float | None = None) -> dict[str, Any] | None:
         """Read a task; None when the server does not know it."""
-        found = self._maybe(Ask(f"read task {task_id}", "GET", path_of("tasks", task_id)))
-        return None if found is None else dict(found)
+        path = path_of("tasks", task_id)
+        found = self._maybe(Ask(f"read task {task_id}", "GET", path, within_seconds=within_seconds))
+        if found is not None and not isinstance(found, dict):
+            raise unanswered(f"read task {task_id}", "what came is not a task")
+        return found
 
     def extend(self, attempt: Attempt, worker_id: str) -> None:
         """Start the response timeout anew; a task that is over is left alone, without a word."""
@@ -132,19 +138,28 @@ class ConductorClient:
         what = f"extend task {attempt.task_id}"
         self.ask(Ask(what, "POST", path_of("tasks"), Call.SAME, body=body, plain=True))
 
-    def update(self, result: Mapping[str, Any]) -> None:
+    def update(self, result: Mapping[str, Any], within_seconds: float | None = None) -> None:
         """Send a TaskResult once; the answer says nothing about whether it was taken (R2).
 
         ``BrokerUnavailableError``: it may have been taken; read the task.
         """
-        what = f"update task {result.get('taskId')}"
+        what, path = f"update task {result.get('taskId')}", path_of("tasks")
         said: dict[str, object] = {}
         if output := result.get("outputData"):
             said["outputData"] = hidden_output(output)
         if reason := result.get("reasonForIncompletion"):
             said["reasonForIncompletion"] = hide(reason)
-        body = {**result, **said}
-        self.ask(Ask(what, "POST", path_of("tasks"), Call.ONCE, body=body, plain=True))
+        self.ask(
+            Ask(
+                what,
+                "POST",
+                path,
+                Call.ONCE,
+                body={**result, **said},
+                plain=True,
+                within_seconds=within_seconds,
+            )
+        )
 
     def log(self, task_id: str, text: str) -> None:
         """Add text to the task's own log; after a lost answer it may be there or not."""
@@ -241,7 +256,7 @@ class ConductorClient:
         hangs is not the end of it.
         """
         pauses = iter(_PAUSES)
-        last = time.monotonic() + self._seconds
+        last = time.monotonic() + self._most(ask)
         while True:
             reply = self._authorised(ask)
             if reply.status in _OK:
@@ -316,8 +331,12 @@ class ConductorClient:
 
     def _try_seconds(self, ask: Ask) -> float:
         if ask.call is Call.ONCE:
-            return self._seconds + ask.wait_seconds
-        return self._seconds / _TRIES
+            return self._most(ask) + ask.wait_seconds
+        return self._most(ask) / _TRIES
+
+    def _most(self, ask: Ask) -> float:
+        within = ask.within_seconds
+        return self._seconds if within is None else min(self._seconds, within)
 
     def _told(self, text: str, token: str | None) -> str:
         """Repeat a server's words, cut; some repeat what they were sent, the secret included."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perago.errors import BrokerError
+from perago.errors import BrokerError, TaskInputError
+from perago.protocol import plain
 from perago.protocol.outcome import Outcome
-from perago.protocol.reading import MOST_DEPTH, depth
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Status
 
 TRACE_KEYS = ("traceparent", "tracestate")
@@ -15,8 +15,10 @@ TRACE_KEYS = ("traceparent", "tracestate")
 REMOVED = "REMOVED"
 """The status of a task that the server no longer knows."""
 _ELSEWHERE = "externalInputPayloadStoragePath"
-_TOO_DEEP = f"input nested more than {MOST_DEPTH} deep"
 _OUTPUT_ELSEWHERE = "externalOutputPayloadStoragePath"
+_LOG = "see the server's log"
+_LONGEST_NAME = 1000
+_MOST = 1 << 53
 _OVER = frozenset(
     {
         "CANCELED",
@@ -35,12 +37,12 @@ def attempt_of(task: Mapping[str, Any]) -> Attempt:
     return Attempt(
         workflow_instance_id=_text(task, "workflowInstanceId"),
         task_id=_text(task, "taskId"),
-        retry_count=int(task.get("retryCount") or 0),
+        retry_count=_number(task, "retryCount"),
         reference_task_name=_text(task, "referenceTaskName"),
-        task_def_name=str(task.get("taskDefName") or _text(task, "taskType")),
-        seq=int(task.get("seq") or 0),
-        iteration=int(task.get("iteration") or 0),
-        started_at=int(task.get("startTime") or 0),
+        task_def_name=_text(task, "taskDefName" if task.get("taskDefName") else "taskType"),
+        seq=_number(task, "seq"),
+        iteration=_number(task, "iteration"),
+        started_at=_number(task, "startTime"),
     )
 
 
@@ -48,20 +50,34 @@ def claim_of(task: Mapping[str, Any], execution_id: str) -> Claim:
     """Read a polled task; its trace context is taken out of the input.
 
     An input that the server keeps elsewhere shows as one foreign key, which I1 refuses by name.
+    ``BrokerError`` for what is not a task, ``TaskInputError`` for an input that nobody can take.
     """
-    given = dict(task.get("inputData") or {})
+    found = task.get("inputData")
+    if found is not None and not isinstance(found, Mapping):
+        raise TaskInputError("task input is not an object", remedy="give 'params' in it")
+    if problem := plain.refuse(found or {}):
+        raise TaskInputError(f"task input {problem}", remedy="put such data into the workspace")
+    given = dict(found or {})
     if task.get(_ELSEWHERE):
         given[_ELSEWHERE] = task[_ELSEWHERE]
-    if depth(given) > MOST_DEPTH:  # Nobody could pass it on; I1 refuses it by this name.
-        given = {_TOO_DEEP: True}
-    found = {key: given.pop(key, None) for key in TRACE_KEYS}
+    trace = {key: given.pop(key, None) for key in TRACE_KEYS}
     return Claim(
         attempt=attempt_of(task),
         input=given,
         execution_id=execution_id,
-        lease_seconds=float(task.get("responseTimeoutSeconds") or 0),
-        trace={key: text for key, text in found.items() if isinstance(text, str) and text},
+        lease_seconds=float(_number(task, "responseTimeoutSeconds")),
+        trace={key: text for key, text in trace.items() if isinstance(text, str) and text},
     )
+
+
+def refusal_of(task: Mapping[str, Any], reason: str, worker_id: str) -> dict[str, Any] | None:
+    """Spell the failure of a task that cannot be claimed; None when it cannot even be named."""
+    try:
+        ids = {key: _text(task, key) for key in ("workflowInstanceId", "taskId")}
+    except BrokerError:
+        return None
+    status = str(Status.FAILED)
+    return {**ids, "status": status, "reasonForIncompletion": reason, "workerId": worker_id}
 
 
 def snapshot_of(attempt: Attempt, task: Mapping[str, Any] | None) -> AttemptSnapshot:
@@ -73,9 +89,9 @@ def snapshot_of(attempt: Attempt, task: Mapping[str, Any] | None) -> AttemptSnap
     return AttemptSnapshot(
         workflow_instance_id=str(task.get("workflowInstanceId") or ""),
         task_id=str(task.get("taskId") or ""),
-        retry_count=int(task.get("retryCount") or 0),
+        retry_count=_number(task, "retryCount"),
         status=str(task.get("status") or ""),
-        started_at=int(task.get("startTime") or 0),
+        started_at=_number(task, "startTime"),
     )
 
 
@@ -119,5 +135,15 @@ def _without_nulls(value: Any) -> Any:
 def _text(task: Mapping[str, Any], key: str) -> str:
     value = task.get(key)
     if not isinstance(value, str) or not value:
-        raise BrokerError(f"Conductor gave a task without {key}", remedy="see the server's log")
+        raise BrokerError(f"Conductor gave a task without {key}", remedy=_LOG)
+    if len(value) > _LONGEST_NAME or not value.isprintable():
+        raise BrokerError(f"Conductor gave a task whose {key} is {value[:40]!a}", remedy=_LOG)
     return value
+
+
+def _number(task: Mapping[str, Any], key: str) -> int:
+    """Read a count or a time; nothing stands for 0."""
+    value = task.get(key) or 0
+    if not isinstance(value, int | float) or not 0 <= value <= _MOST:
+        raise BrokerError(f"Conductor gave a task whose {key} is {value!r:.40}", remedy=_LOG)
+    return int(value)

@@ -22,7 +22,6 @@ Read = Callable[["Expression"], object]
 TASK_ID: Final = "CPEWF_TASK_ID"
 """The one system parameter of Conductor that has a meaning here."""
 
-_OPENING = re.compile(r"(?P<dollars>\$+)\{")
 _STEP = re.compile(
     r"""(?P<name>[^\s.\[\]'"*?@$(){},:]+)
       | \[ \s* (?P<index>-?\d+) \s* \]
@@ -30,6 +29,7 @@ _STEP = re.compile(
       | \[ \s* "(?P<double>[^"]*)" \s* \]""",
     re.VERBOSE,
 )
+_SHOWN: Final = 200
 _LITERAL = "write $${ where a literal ${ is meant"
 _SUBSET = "use only names, [number] and ['key'] in a path"
 
@@ -57,24 +57,25 @@ UNKNOWN: Final = Unknown()
 def parse(text: str) -> tuple[str | Expression, ...]:
     """Split a string into literal text and expressions, or refuse it in one sentence."""
     parts: list[str | Expression] = []
-    literal, position = "", 0
-    while opening := _OPENING.search(text, position):
-        dollars = opening["dollars"]
-        literal += text[position : opening.start()]
-        if len(dollars) > 1:
+    literal: list[str] = []
+    position = 0
+    while (opening := text.find("${", position)) >= 0:
+        inside = opening + 2
+        if opening > position and text[opening - 1] == "$":
             # Conductor reads any `${` behind another `$` as text and takes that one `$` away.
-            literal += dollars[1:] + "{"
-            position = opening.end()
+            literal += [text[position : opening - 1], "${"]
+            position = inside
             continue
-        end = _closing(text, opening.end())
-        if literal:
-            parts.append(literal)
-        literal = ""
-        parts.append(parse_expression(text[opening.end() : end]))
+        end = _closing(text, inside)
+        literal.append(text[position:opening])
+        if written := "".join(literal):
+            parts.append(written)
+        literal.clear()
+        parts.append(parse_expression(text[inside:end]))
         position = end + 1
-    literal += text[position:]
-    if literal or not parts:
-        parts.append(literal)
+    literal.append(text[position:])
+    if (written := "".join(literal)) or not parts:
+        parts.append(written)
     return tuple(parts)
 
 
@@ -90,8 +91,13 @@ def _closing(text: str, start: int) -> int:
         elif character == "}":
             return position
     raise WorkflowDefinitionError(
-        f"expression {text[start - 2 :]!r} is not closed", remedy=_LITERAL
+        f"expression {_begun(text[start - 2 :])!r} is not closed", remedy=_LITERAL
     )
+
+
+def _begun(text: str) -> str:
+    """Show the beginning of what is wrong; there may be no end of it."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def parse_expression(text: str) -> Expression:
@@ -110,8 +116,8 @@ def parse_expression(text: str) -> Expression:
         # A dot stands before every name but the first, and before nothing else.
         if found is None or dotted != (named and bool(path)):
             raise WorkflowDefinitionError(
-                f"expression '${{{text}}}' is outside the JSONPath run here,"
-                f" at {inner[position:]!r}",
+                f"expression '${{{_begun(text)}}}' is outside the JSONPath run here,"
+                f" at {_begun(inner[position:])!r}",
                 remedy=_SUBSET,
             )
         path.append(_step(found))

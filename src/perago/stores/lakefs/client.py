@@ -20,11 +20,11 @@ from perago.errors import RuntimeConfigError
 from perago.redaction import hidden_words, hide
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
-from perago.transfer.line import CONNECT_SECONDS, Answer, Line, UnansweredError
+from perago.stores.lakefs.sending import STREAM, pool
+from perago.transfer.line import Answer, Line, UnansweredError
 from perago.transfer.wire import JSON, parsed
 
 CALL_SECONDS = 30.0
-STREAM = urllib3.Timeout(connect=CONNECT_SECONDS, read=CALL_SECONDS)
 PAGE = 1000
 _PAUSES = (0.1, 0.5, 2.0)
 _TRIES = 3
@@ -71,9 +71,7 @@ class LakeFSClient:
         )
         try:
             self._line = Line(self.endpoint, connections, headers)
-            self._pool = urllib3.connection_from_url(
-                self.endpoint, maxsize=connections, retries=False, headers=headers
-            )
+            self._pool = pool(self.endpoint, connections, headers)
         except ValueError:
             raise refusal from None
         self._path = urlsplit(self.endpoint).path

@@ -97,8 +97,9 @@ class Manifests:
         if known is None:
             return
         added = {row[0]: row for row in (*known.puts, *puts)}
-        gone = {*known.deletes, *deletes}
-        kept = [row for key, row in added.items() if key not in deletes]
+        removed = set(deletes)
+        gone = {*known.deletes, *removed}
+        kept = [row for key, row in added.items() if key not in removed]
         gone -= {row[0] for row in kept}
         self._note(repository, branch, Delta(known.base, kept, sorted(gone)))
 

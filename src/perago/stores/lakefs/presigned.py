@@ -16,9 +16,10 @@ import urllib3
 
 from perago.errors import StoreUnavailableError
 from perago.ports import Advance, Fetch, Put
-from perago.stores.lakefs.client import STREAM, Ask, LakeFSClient
+from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.files import CHUNK, Incoming, Outgoing
+from perago.stores.lakefs.sending import manager
 from perago.stores.lakefs.tags import LISTED_AS
 from perago.transfer.cache import ContentCache
 from perago.transfer.parallel import Allowance
@@ -45,13 +46,7 @@ class Presigned:
         self.takes_parts = parts
         self.answered = False
         """Whether the block store ever did; until then every failure means that it does not."""
-        self._pool = urllib3.PoolManager(
-            num_pools=2,
-            maxsize=32,
-            retries=False,
-            timeout=STREAM,
-            headers={"User-Agent": "perago"},
-        )
+        self._pool = manager(32, num_pools=2, headers={"User-Agent": "perago"})
 
     def takes(self, size: int) -> bool:
         """Tell whether a file of a size can be sent this way."""
