@@ -100,7 +100,18 @@ def perago(*names: str) -> tuple[str, ...]:
 PURE_STDLIB = frozenset(
     {
         *("__future__", "abc", "collections", "collections.abc", "dataclasses", "enum"),
-        *("fnmatch", "functools", "hashlib", "itertools", "json", "math", "operator", "re"),
+        *(
+            "decimal",
+            "fractions",
+            "fnmatch",
+            "functools",
+            "hashlib",
+            "itertools",
+            "json",
+            "math",
+            "operator",
+            "re",
+        ),
         *("string", "types", "typing", "unicodedata"),
     }
 )

@@ -314,6 +314,10 @@ class InPlace(Protocol):
         """Return the files at a path and below it, as they are now."""
         ...
 
+    def entries(self, path: str = "") -> Manifest:
+        """Return the same files with what is known of each."""
+        ...
+
     def touched(self, path: str) -> bool:
         """Tell whether this attempt has changed anything at a path or below it."""
         ...

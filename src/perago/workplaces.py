@@ -133,10 +133,20 @@ class InPlace:
 
     def paths(self, path: str = "") -> Sequence[str]:
         """Return the files at a path and below it, as they are now."""
+        return [*self.entries(path)]
+
+    def entries(self, path: str = "") -> Manifest:
+        """Return the same files with what is known of each."""
         ref = self.staging.branch if self.staging else self.base
         listing = self.store.listing(self.repository, ref, self.select.key(path))
         found = plan_download(self.select, listing)
-        return [name for name in found if not path or name == path or name.startswith(f"{path}/")]
+        if not path:
+            return found
+        return {
+            name: entry
+            for name, entry in found.items()
+            if name == path or name.startswith(f"{path}/")
+        }
 
     def touched(self, path: str) -> bool:
         """Tell whether this attempt has changed anything at a path or below it."""
