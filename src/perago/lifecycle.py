@@ -58,7 +58,7 @@ from perago.protocol.diff import diff
 from perago.protocol.job import assert_full_commit_id, split_input
 from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome, classify
-from perago.protocol.paths import Selection, plan_download
+from perago.protocol.paths import Selection, check_beside, plan_with_rest
 from perago.protocol.publication import Keep, Situation, decide
 from perago.protocol.values import (
     Claim,
@@ -250,7 +250,7 @@ class Execution:
     def _download(self, job: Job, room: Room) -> Directory:
         with self._track.phase(Phase.DOWNLOAD):
             repository, ref = job.workspace.repository, job.workspace.ref
-            manifest = plan_download(
+            manifest, rest = plan_with_rest(
                 job.select, self._store.listing(repository, ref, job.select.root)
             )
             wanted = [
@@ -263,7 +263,8 @@ class Execution:
             self._track.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
             checksum = self._store.checksum
             before = baseline(room.workspace, manifest, checksum, self._store.content)
-            return Directory(self._claim.execution_id, ref, job.select, room, before, checksum)
+            where = self._claim.execution_id, ref, job.select, room
+            return Directory(*where, before, checksum, rest)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec = self._task.spark
@@ -359,7 +360,9 @@ class Execution:
         if problem:
             raise self._target(job).fenced(problem)
         listing = self._store.listing(job.workspace.repository, head.id, job.select.root)
-        steps = diff(plan_download(job.select, listing), change.after)
+        before, rest = plan_with_rest(job.select, listing)
+        steps = diff(before, change.after)
+        check_beside(steps.added, rest)
         return Change(head.id, steps, change.after)
 
     def _first_head(self, job: Job) -> Callable[[], Commit]:

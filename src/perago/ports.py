@@ -201,6 +201,10 @@ class Direct(Protocol):
         """Tell whether anything at a key or below it has changed."""
         ...
 
+    def names(self, repository: str, ref: str, root: str) -> Sequence[str]:
+        """List what lies right below a root, without it; a directory ends in ``/``."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:

@@ -11,9 +11,10 @@ from perago.errors import UnpublishableFileError
 from perago.ports import Advance, Direct, Gateway, Put, Room, Site, Store
 from perago.protocol.diff import diff
 from perago.protocol.guard import Tree
-from perago.protocol.paths import Selection, check_local, is_action, plan_download
+from perago.protocol.paths import Selection, check_beside, check_local, is_action, plan_download
 from perago.protocol.spark import is_leftover
 from perago.protocol.values import ChangeSet, Manifest, StagedWorkspace, Staging
+from perago.workspace.neighbours import check_added
 from perago.workspace.scan import Baseline, scan, survey
 
 
@@ -59,6 +60,8 @@ class Directory:
     room: Room
     before: Baseline
     checksum: str
+    rest: tuple[str, ...] = ()
+    """What lies below the prefix and was left out: excluded, or not included."""
 
     @property
     def root(self) -> Path:
@@ -75,9 +78,11 @@ class Directory:
         return survey(self.root, self.select)
 
     def change(self) -> Change:
-        """Read the wanted state and compare."""
+        """Read the wanted state and compare; refuse what could not be downloaded again (D2)."""
         after = scan(self.root, self.select, self.checksum, self.before)
-        return Change(self.base, diff(self.before.manifest, after), after)
+        steps = diff(self.before.manifest, after)
+        check_beside(steps.added, self.rest)
+        return Change(self.base, steps, after)
 
     def puts(self, change: Change) -> Sequence[Put]:
         """Return new and changed files."""
@@ -172,6 +177,17 @@ class InPlace:
         self.store.write(self.staging, [*puts.values()], [], advance)
         return [*puts]
 
+    def names(self, directory: str) -> Sequence[str]:
+        """Return what lies right below a directory of A; a directory ends in ``/``."""
+        root = self.select.key(f"{directory}/" if directory else "")
+        return self.direct.names(self.repository, self.base, root)
+
+    def before(self, directory: str) -> Sequence[str]:
+        """Return all files below a directory of A."""
+        root = self.select.key(f"{directory}/" if directory else "")
+        listing = self.store.listing(self.repository, self.base, root)
+        return [*plan_download(self.select, listing)]
+
     def changes(self) -> ChangeSet:
         """Compare with A, after removing what Spark left beside data unless A had it too."""
         return self._mapped(self._scrubbed())
@@ -187,6 +203,7 @@ class InPlace:
                 )
         steps = self._mapped(found)
         check_local(self.select, steps.uploads)
+        check_added(self, steps)
         return Change(self.base, steps)
 
     def confirm(self, staged: StagedWorkspace, change: Change) -> None:

@@ -253,9 +253,9 @@ class LakeFSStore:
         self._commits.ahead(repository, merged, lambda: self._ask(repository, merged, None))
 
     def _learn(self, repository: str, merged: Commit, source: str) -> None:
-        """Know what a merge holds, unless others' changes came between: then it holds more."""
+        """Know what a merge holds, if it is what was staged by the server's own account (P5)."""
         with suppress(StoreError):  # It is a shortcut for later readers, nothing else.
-            if merged.parents == self.commit(repository, source).parents:
+            if merged.tree and merged.tree == self.commit(repository, source).tree:
                 self._manifests.publish(repository, merged.id, source)
 
     def _merge(self, publication: Publication, decision: Merge) -> str:
