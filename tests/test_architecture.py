@@ -179,7 +179,9 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.staging": perago("errors", "protocol", "ports", "track"),
     "perago.ahead": (),
     "perago.fencing": perago("ahead", "errors", "protocol", "ports", "publishing"),
-    "perago.workplaces": perago("errors", "protocol", "ports", "workspace.scan"),
+    "perago.workplaces": perago(
+        "errors", "protocol", "ports", "workspace.scan", "workspace.neighbours"
+    ),
     "perago.spec": perago("errors", "protocol"),
     "perago.settings": perago("errors", "protocol"),
 }

@@ -339,7 +339,8 @@ class Execution:
                 stage.open(change.base)
                 stage.fill(place.puts(change), [*map(job.select.key, change.steps.removed)])
             first = self._first_head(job)
-            staged = stage.seal(metadata)
+            response = self._task.controls.timeout.response_seconds
+            staged = stage.seal(metadata, self._task.budget, response)
             if isinstance(place, InPlace):
                 place.confirm(staged, change)
         head = self._head_after_fence(job, first, staged)

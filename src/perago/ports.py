@@ -73,6 +73,16 @@ class Published:
     fence: FenceKind
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a commit may take, and how long to look for it once nothing is under way."""
+
+    seconds: float = 90.0
+    margin_seconds: float = 0.0
+    check: Callable[[], None] = lambda: None
+    """Raises when the attempt is lost."""
+
+
 class Store(Protocol):
     """A versioned object store. Every call is bounded in time.
 
@@ -144,7 +154,13 @@ class Store(Protocol):
         """
         ...
 
-    def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
+    def seal(
+        self,
+        staging: Staging,
+        message: str,
+        metadata: Mapping[str, str],
+        patience: Patience = ...,
+    ) -> StagedWorkspace:
         """Commit a staging branch. A lost answer is settled inside: the branch is private."""
         ...
 
