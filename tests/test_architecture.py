@@ -100,7 +100,18 @@ def perago(*names: str) -> tuple[str, ...]:
 PURE_STDLIB = frozenset(
     {
         *("__future__", "abc", "collections", "collections.abc", "dataclasses", "enum"),
-        *("fnmatch", "functools", "hashlib", "itertools", "json", "math", "operator", "re"),
+        *(
+            "decimal",
+            "fractions",
+            "fnmatch",
+            "functools",
+            "hashlib",
+            "itertools",
+            "json",
+            "math",
+            "operator",
+            "re",
+        ),
         *("string", "types", "typing", "unicodedata"),
     }
 )
@@ -169,7 +180,9 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.ahead": (),
     "perago.standing": (),
     "perago.fencing": perago("ahead", "errors", "protocol", "ports", "publishing"),
-    "perago.workplaces": perago("errors", "protocol", "ports", "workspace.scan"),
+    "perago.workplaces": perago(
+        "errors", "protocol", "ports", "workspace.scan", "workspace.neighbours"
+    ),
     "perago.spec": perago("errors", "protocol"),
     "perago.workflow": perago("errors", "workflow"),
     "perago.roots": perago("errors"),

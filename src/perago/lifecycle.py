@@ -23,33 +23,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from perago.adopting import Book
-from perago.ahead import Ahead, when_wanted
-from perago.computing import Computing
 from perago.definition import Role, TaskDefinition
 from perago.errors import PeragoError, ResultError
 from perago.fencing import AttemptFence, moved
 from perago.guarding import Guarding, authored
 from perago.metrics import SinkRecorder
 from perago.ports import (
-    Broker,
-    Clock,
     Engine,
-    Engines,
     Fetch,
-    Journal,
-    Ledger,
     Published,
     Room,
-    Rooms,
     Site,
-    Store,
 )
 from perago.protocol import audit, lineage
 from perago.protocol.data import Verdict, told
@@ -57,7 +48,7 @@ from perago.protocol.diff import diff
 from perago.protocol.job import assert_full_commit_id, split_input
 from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome, classify
-from perago.protocol.paths import Selection, plan_download
+from perago.protocol.paths import Selection, check_beside, plan_with_rest
 from perago.protocol.publication import Keep, Situation, decide
 from perago.protocol.replacement import tasks_to_ask
 from perago.protocol.values import (
@@ -65,42 +56,18 @@ from perago.protocol.values import (
     Commit,
     Phase,
     StagedWorkspace,
-    Staging,
     Status,
     WorkspaceInput,
 )
 from perago.publishing import Publisher, Target
 from perago.redaction import hidden_facts, hide
 from perago.reporting import report
+from perago.shells import Shells
 from perago.staging import Stage
 from perago.standing import in_place
 from perago.track import Track, trace_of
 from perago.workplaces import Change, Directory, InPlace, Workplace
 from perago.workspace.scan import baseline
-
-
-@dataclass(frozen=True, slots=True)
-class Shells:
-    """The outside world of one execution."""
-
-    store: Store
-    broker: Broker
-    rooms: Rooms
-    clock: Clock
-    journal: Journal
-    engines: Engines = field(default_factory=Computing, kw_only=True)
-    ledger: Ledger | None = field(default=None, kw_only=True)
-    ahead: Ahead = field(default=when_wanted, kw_only=True)
-    """When H is read for the first time: with the staging commit, or after it."""
-    drop: Callable[[Staging], None] | None = field(default=None, kw_only=True)
-    """Has a staging branch removed by somebody else before the report; the store does it if not."""
-    reason_limit: int = 500
-    output_limit: int | None = None
-    cleanup_seconds: float = 30.0
-    cancelled: Callable[[], bool] = lambda: False
-    """Whether somebody outside knows that the attempt was lost (W4)."""
-    around_body: Callable[[], AbstractContextManager[None]] = nullcontext
-    """What watches over the author's code while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +224,7 @@ class Execution:
     def _download(self, job: Job, room: Room) -> Directory:
         with self._track.phase(Phase.DOWNLOAD):
             repository, ref = job.workspace.repository, job.workspace.ref
-            manifest = plan_download(
+            manifest, rest = plan_with_rest(
                 job.select, self._store.listing(repository, ref, job.select.root)
             )
             wanted = [
@@ -270,7 +237,8 @@ class Execution:
             self._track.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
             checksum = self._store.checksum
             before = baseline(room, manifest, checksum, self._store.content)
-            return Directory(self._claim.execution_id, ref, job.select, room, before, checksum)
+            where = self._claim.execution_id, ref, job.select, room
+            return Directory(*where, before, checksum, rest)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec = self._task.spark
@@ -354,7 +322,8 @@ class Execution:
                     stage.fill(puts, [*map(job.select.key, change.steps.removed)])
             first = self._first_head(job)
             if change.steps:
-                staged = stage.seal(metadata)
+                response = self._task.controls.timeout.response_seconds
+                staged = stage.seal(metadata, self._task.budget, response)
             if staged and isinstance(place, InPlace):
                 place.confirm(staged, change)
         situation = self._situation(job, first, staged)
@@ -378,7 +347,9 @@ class Execution:
         if problem:
             raise self._target(job).fenced(problem)
         listing = self._store.listing(job.workspace.repository, head.id, job.select.root)
-        steps = diff(plan_download(job.select, listing), change.after)
+        before, rest = plan_with_rest(job.select, listing)
+        steps = diff(before, change.after)
+        check_beside(steps.added, rest)
         return replace(change, base=head.id, steps=steps)
 
     def _first_head(self, job: Job) -> Callable[[], Commit]:

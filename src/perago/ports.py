@@ -75,6 +75,16 @@ class Published:
     fence: FenceKind
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a commit may take, and how long to look for it once nothing is under way."""
+
+    seconds: float = 90.0
+    margin_seconds: float = 0.0
+    check: Callable[[], None] = lambda: None
+    """Raises when the attempt is lost."""
+
+
 class Store(Protocol):
     """A versioned object store. Every call is bounded in time.
 
@@ -146,7 +156,13 @@ class Store(Protocol):
         """
         ...
 
-    def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
+    def seal(
+        self,
+        staging: Staging,
+        message: str,
+        metadata: Mapping[str, str],
+        patience: Patience = ...,
+    ) -> StagedWorkspace:
         """Commit a staging branch. A lost answer is settled inside: the branch is private."""
         ...
 
@@ -201,6 +217,10 @@ class Direct(Protocol):
 
     def touched(self, staging: Staging, key: str) -> bool:
         """Tell whether anything at a key or below it has changed."""
+        ...
+
+    def names(self, repository: str, ref: str, root: str) -> Sequence[str]:
+        """List what lies right below a root, without it; a directory ends in ``/``."""
         ...
 
 
@@ -325,6 +345,10 @@ class InPlace(Protocol):
 
     def paths(self, path: str = "") -> Sequence[str]:
         """Return the files at a path and below it, as they are now."""
+        ...
+
+    def entries(self, path: str = "") -> Manifest:
+        """Return the same files with what is known of each."""
         ...
 
     def touched(self, path: str) -> bool:

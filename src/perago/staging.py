@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from perago.errors import AlreadyExistsError, PeragoError
-from perago.ports import Put, Store
+from perago.ports import Patience, Put, Store
 from perago.protocol import audit, names
+from perago.protocol.budget import Budget, commit_seconds
 from perago.protocol.values import Claim, Phase, StagedWorkspace, Staging
 from perago.track import Track
 
@@ -50,9 +51,15 @@ class Stage:
         facts = {"files": len(puts), "bytes": total, "deleted": len(deletes)}
         self.track.event("uploaded", **facts, **meter.pace())
 
-    def seal(self, metadata: Mapping[str, str]) -> StagedWorkspace:
-        """Commit it: C."""
-        staged = self.store.seal(self.staging, audit.message(self.claim), metadata)
+    def seal(
+        self, metadata: Mapping[str, str], budget: Budget, response_seconds: float
+    ) -> StagedWorkspace:
+        """Commit it: C. It may take as long as the attempt has time."""
+        seconds = commit_seconds(budget, response_seconds, self.track.left())
+        margin = budget.safety_margin_seconds
+        patience = Patience(seconds, margin, self.track.refuse_lost)
+        said = audit.message(self.claim)
+        staged = self.store.seal(self.staging, said, metadata, patience)
         self.track.event("committed", commit=staged.commit)
         return staged
 

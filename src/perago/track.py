@@ -87,7 +87,7 @@ class Track:
         """
         self.current = phase
         if phase in _UNTIL_PUBLISHED:
-            self._refuse_lost()
+            self.refuse_lost()
         self.event(f"before {phase}")
         started = self._clock.monotonic()
         yield
@@ -113,7 +113,7 @@ class Track:
         """Count moved bytes for whoever watches; stop when nobody wants them any more."""
 
         def moved(done: int) -> None:
-            self._refuse_lost()
+            self.refuse_lost()
             if self._clock.monotonic() > self._deadline:
                 raise StaleAttemptError(
                     f"the time of the attempt was over in phase {phase}",
@@ -123,7 +123,12 @@ class Track:
 
         return Meter(moved, self._clock)
 
-    def _refuse_lost(self) -> None:
+    def left(self) -> float:
+        """Return the seconds that the attempt has left; infinite without a limit."""
+        return self._deadline - self._clock.monotonic()
+
+    def refuse_lost(self) -> None:
+        """Raise when somebody outside knows that the attempt was lost (W4)."""
         if self._cancelled():
             raise StaleAttemptError(
                 "the attempt was lost while it was running",

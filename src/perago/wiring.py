@@ -18,7 +18,7 @@ from perago.computing import Computing
 from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError, UsageError
 from perago.ledger.settling import settling
-from perago.lifecycle import Shells, run_attempt
+from perago.lifecycle import run_attempt
 from perago.modules import load_tasks
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Journal, Store
@@ -29,6 +29,7 @@ from perago.process.threads import ThreadPool
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.settings import LedgerSettings, Settings, load_settings
+from perago.shells import Shells
 from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
 from perago.workspace.rooms import AttemptRooms

@@ -12,9 +12,10 @@ from perago.errors import UnpublishableFileError
 from perago.ports import Advance, Direct, Gateway, Put, Room, Site, Store
 from perago.protocol.diff import diff
 from perago.protocol.guard import Tree
-from perago.protocol.paths import Selection, check_local, is_action, plan_download
+from perago.protocol.paths import Selection, check_beside, check_local, is_action, plan_download
 from perago.protocol.spark import is_leftover
 from perago.protocol.values import ChangeSet, Manifest, StagedWorkspace, Staging
+from perago.workspace.neighbours import check_added
 from perago.workspace.scan import Baseline, Source, Stamp, look, survey
 
 
@@ -62,6 +63,8 @@ class Directory:
     room: Room
     before: Baseline
     checksum: str
+    rest: tuple[str, ...] = ()
+    """What lies below the prefix and was left out: excluded, or not included."""
 
     @property
     def root(self) -> Path:
@@ -78,9 +81,10 @@ class Directory:
         return survey(self.room, self.select)
 
     def change(self) -> Change:
-        """Read the wanted state and compare."""
+        """Read the wanted state and compare; refuse what could not be downloaded again (D2)."""
         found = look(self.room, self.select, self.checksum, self.before)
         steps = diff(self.before.manifest, found.manifest)
+        check_beside(steps.added, self.rest)
         return Change(self.base, steps, found.manifest, found.stamps)
 
     @contextmanager
@@ -144,10 +148,20 @@ class InPlace:
 
     def paths(self, path: str = "") -> Sequence[str]:
         """Return the files at a path and below it, as they are now."""
+        return [*self.entries(path)]
+
+    def entries(self, path: str = "") -> Manifest:
+        """Return the same files with what is known of each."""
         ref = self.staging.branch if self.staging else self.base
         listing = self.store.listing(self.repository, ref, self.select.key(path))
         found = plan_download(self.select, listing)
-        return [name for name in found if not path or name == path or name.startswith(f"{path}/")]
+        if not path:
+            return found
+        return {
+            name: entry
+            for name, entry in found.items()
+            if name == path or name.startswith(f"{path}/")
+        }
 
     def touched(self, path: str) -> bool:
         """Tell whether this attempt has changed anything at a path or below it."""
@@ -176,6 +190,17 @@ class InPlace:
             self.store.write(self.staging, [*puts.values()], [], advance)
         return [*puts]
 
+    def names(self, directory: str) -> Sequence[str]:
+        """Return what lies right below a directory of A; a directory ends in ``/``."""
+        root = self.select.key(f"{directory}/" if directory else "")
+        return self.direct.names(self.repository, self.base, root)
+
+    def before(self, directory: str) -> Sequence[str]:
+        """Return all files below a directory of A."""
+        root = self.select.key(f"{directory}/" if directory else "")
+        listing = self.store.listing(self.repository, self.base, root)
+        return [*plan_download(self.select, listing)]
+
     def changes(self) -> ChangeSet:
         """Compare with A, after removing what Spark left beside data unless A had it too."""
         return self._mapped(self._scrubbed())
@@ -191,6 +216,7 @@ class InPlace:
                 )
         steps = self._mapped(found)
         check_local(self.select, steps.uploads)
+        check_added(self, steps)
         return Change(self.base, steps)
 
     def confirm(self, staged: StagedWorkspace, change: Change) -> None:

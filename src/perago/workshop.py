@@ -18,7 +18,7 @@ from perago.computing import Computing
 from perago.definition import TaskDefinition
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.ledger.settling import settling
-from perago.lifecycle import Shells, transact
+from perago.lifecycle import transact
 from perago.modules import load_tasks
 from perago.observe import tracing
 from perago.observe.events import AttemptJournal, EventLog
@@ -33,6 +33,7 @@ from perago.protocol.budget import report_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
+from perago.shells import Shells
 from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
 from perago.worker.aftermath import Grounds
 from perago.worker.plan import Outside, Plan

@@ -44,6 +44,24 @@ def step(workspace: Path, params: Text) -> Done:
     return Done(files=2)
 
 
+PATIENT = TaskControls(
+    publish_budget=PublishBudget(
+        observed_merge_p99_seconds=1,
+        safety_margin_seconds=60,
+        lakefs_merge_timeout_seconds=61,
+        conductor_completion_timeout_seconds=1,
+        worker_shutdown_grace_seconds=1,
+        heartbeat_interval_seconds=1,
+    )
+)
+
+
+@task(name="patient", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws"), controls=PATIENT)
+def patient(workspace: Path, params: Text) -> Done:
+    """Do the same, with a margin that lasts."""
+    return step(workspace, params)
+
+
 def after(text: str = "new") -> dict[str, bytes]:
     """Say what the repository holds when the step is done."""
     kept = {key: value.encode() for key, value in GIVEN.items() if key != "ws/old.txt"}

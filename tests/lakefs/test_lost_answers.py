@@ -19,6 +19,7 @@ from perago.testing import Run
 from tests.faults.proxy import (
     Down,
     Drip,
+    Exchange,
     Fault,
     Hang,
     HangAfter,
@@ -243,6 +244,34 @@ def test_p6_a_commit_applied_long_after_it_was_sent_again_makes_no_second_one(
     assert late.status == 400  # Nothing left to commit.
     assert sum(watched) == before + 1
     assert_published(bench, a, run)
+
+
+@pytest.mark.parametrize("busy", [Say(504), Say(400, "commit: no changes")], ids=["504", "400"])
+def test_p6_a_commit_that_takes_longer_than_every_try_is_waited_for(
+    bench: Bench, a: str, busy: Fault
+) -> None:
+    """As that of a million objects behind a proxy: it lands when nobody waits for its answer."""
+    held = Hold()
+
+    class Looked:
+        times = 0
+
+        def meet(self, exchange: Exchange) -> None:
+            exchange.reply(exchange.forward())
+            self.times += 1
+            if self.times == 5:
+                held.release()
+
+    looked = Looked()
+    rules = COMMIT.rule(held), COMMIT.rule(busy, times=None)
+    with bench.proxy.during(
+        *rules, Rule(looked, "GET", "/branches/perago-staging[^/]*$", times=None)
+    ):
+        run = bench.lab.run(tasks.patient)
+    assert looked.times > 5
+    assert_published(bench, a, run)
+    staged = bench.truth.commit(bench.repository, bench.head.metadata["perago.staging_commit"])
+    assert staged.parents == (a,)
 
 
 @pytest.mark.parametrize("status", [400, 403, 409, 412])

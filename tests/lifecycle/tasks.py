@@ -54,6 +54,27 @@ def write_lineage(workspace: Path, params: Text) -> Wrote:
     return write(workspace, params)
 
 
+@task(
+    name="beside",
+    owner_email=OWNER,
+    workspace=WorkspaceSpec(prefix="ws", exclude=["cache/**", "Old/**"]),
+)
+def beside(workspace: Path, params: Text) -> Wrote:
+    """Write a file whose name may not go with what the task does not see."""
+    path = workspace / params.text
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("new")
+    return Wrote(length=1)
+
+
+@task(name="keep", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws"))
+def keep(workspace: Path, params: Text) -> Wrote:
+    """Publish a copy of what an earlier attempt wrote."""
+    content = (workspace / "out.txt").read_bytes()
+    (workspace / "copy.txt").write_bytes(content)
+    return Wrote(length=len(content))
+
+
 @task(name="touch", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws"))
 def touch(workspace: Path, params: Text) -> Wrote:
     same = (workspace / "in.txt").read_bytes()

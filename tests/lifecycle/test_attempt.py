@@ -52,6 +52,18 @@ def test_p1_a_change_is_published_as_one_child_of_the_input(lab: Lab) -> None:
     assert leftovers(lab) == []
 
 
+@pytest.mark.parametrize("path", ["cache", "old/x", "Cache/x"])
+def test_d2_a_file_that_nobody_could_download_again_is_not_staged(lab: Lab, path: str) -> None:
+    """What the task does not see is in the commit all the same."""
+    lab.commit({"ws/cache/x": "kept", "ws/Old/x": "kept"})
+    run = lab.run(tasks.beside, {"text": path})
+    assert run.status is Status.FAILED
+    assert repr(path) in run.reason
+    assert "branch created" not in run.events
+    assert lab.run(tasks.beside, {"text": "fine"}).completed
+    assert leftovers(lab) == []
+
+
 def test_section_4_phases_come_in_the_order_of_the_specification(lab: Lab) -> None:
     run = lab.run(tasks.write)
     phases = [name.removeprefix("after ") for name in run.events if name.startswith("after ")]

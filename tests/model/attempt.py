@@ -19,12 +19,13 @@ from pydantic import BaseModel
 from perago import WorkspaceSpec, task
 from perago.definition import TaskDefinition, definition_of
 from perago.fencing import AttemptFence, FencedHead, no_task
-from perago.lifecycle import Execution, Job, Shells
+from perago.lifecycle import Execution, Job
 from perago.ports import Broker, Ledger, Room, Rooms, Store
 from perago.protocol.diff import diff
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Claim, Commit, Phase, WorkspaceInput
 from perago.reporting import report
+from perago.shells import Shells
 from perago.staging import Stage
 from perago.stores.lakefs import hard
 from perago.testing import ManualClock

@@ -192,7 +192,9 @@ class ModelStore:
     ) -> None:
         self._after = (self._after - frozenset(deletes)) | {put.key for put in puts}
 
-    def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
+    def seal(
+        self, staging: Staging, message: str, metadata: Mapping[str, str], patience: object = None
+    ) -> StagedWorkspace:
         name = f"C{self._who}" if self._base == A else f"C{self._who}/{self._base}"
         said = tuple(sorted(metadata.items()))
         self._library.add(name, (self._base,), self._after, said)

@@ -16,6 +16,7 @@ from perago.protocol.paths import (
     ACTIONS,
     MARKER,
     Selection,
+    check_beside,
     check_local,
     collisions,
     fold,
@@ -181,6 +182,18 @@ def test_d2_keys_that_some_file_system_takes_for_one_are_refused_everywhere(
 def test_d2_different_names_stay_different(paths: Sequence[str]) -> None:
     assert list(collisions(paths)) == []
     assert check_local(ROOT, paths) == tuple(sorted(paths))
+
+
+@pytest.mark.parametrize("keys", [pytest.param(keys, id=name) for name, keys in TWINS.items()])
+def test_d2_a_new_file_is_refused_beside_what_the_task_does_not_see(keys: tuple[str, ...]) -> None:
+    first, *_, last = keys
+    for new, kept in ((first, last), (last, first)):
+        with pytest.raises(UnpublishableFileError) as caught:
+            check_beside([new, "other"], [kept, "more/x"])
+        assert ascii(new) in str(caught.value)
+        assert ascii(kept) in str(caught.value)
+    check_beside(["other"], keys)  # What was there before is not this attempt's doing.
+    check_beside([], keys)
 
 
 # --- prefixes --------------------------------------------------------------------------------

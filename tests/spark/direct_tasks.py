@@ -169,6 +169,13 @@ def guarded(spark: SparkSession, workspace: SparkWorkspace, params: Params) -> R
     return Rows(rows=params.rows)
 
 
+@task(name="direct_beside", owner_email=OWNER, workspace=WorkspaceSpec(prefix="lake"), spark=DIRECT)
+def beside(spark: SparkSession, workspace: SparkWorkspace, params: Step) -> Rows:
+    """Write a table whose name may not go with one that was not looked at."""
+    workspace.write(spark.range(1), params.path)
+    return Rows(rows=1)
+
+
 @task(name="direct_actions", owner_email=OWNER, workspace=WorkspaceSpec(), spark=DIRECT)
 def actions(spark: SparkSession, workspace: SparkWorkspace, params: Params) -> Rows:
     """Write where no task may."""

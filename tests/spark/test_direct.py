@@ -216,6 +216,18 @@ def test_s2_nothing_outside_the_prefix_is_touched(lab: Lab) -> None:
     assert lab.head.id == head
 
 
+@pytest.mark.parametrize("path", ["Bronze/other", "bronze/Numbers", "bronze/numbers/K=1/x"])
+def test_d2_a_table_that_nobody_could_download_is_not_committed(lab: Lab, path: str) -> None:
+    """Nothing is listed of a direct workspace but the directories that get new files."""
+    before = given(lab)
+    run = lab.run(tasks.beside, {"path": path})
+    assert run.status is Status.FAILED
+    assert "cannot be downloaded beside" in run.reason
+    assert "committed" not in run.events
+    assert lab.head.id == before.ref
+    assert staging_branches(lab) == []
+
+
 def test_s2_a_table_right_below_the_prefix_is_replaced_too(lab: Lab) -> None:
     """Hadoop then makes a marker of the prefix itself."""
     for rows_written in (9, 4):

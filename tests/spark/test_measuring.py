@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from perago import data
-from perago.data import arrow
+from perago.data import arrow, types
 from perago.protocol.data import DataGuard, Found, Measure, Table
 from perago.spark import measuring
 from perago.spark.places import LocalPlace
@@ -64,7 +64,7 @@ RULES: list[DataGuard] = [
     data.require_foreign_key("t", ["text", "small"], "other", ["name", "id"]),
     data.require_foreign_key("t", "small", "nowhere", "id"),
     data.max_drift("t", rows=0.5, mean={"whole": 0.1, "real": 0.5, "price": 0.1}),
-    data.require_schema("t", {name: arrow.type_name(kind) for name, kind in TYPES.items()}),
+    data.require_schema("t", {name: types.type_name(kind) for name, kind in TYPES.items()}),
     data.require_schema("t", {"whole": "int", "text": "string", "absent": "date"}, extra=True),
 ]
 VALUES: dict[str, st.SearchStrategy[Any]] = {

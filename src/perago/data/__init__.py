@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from perago.errors import TaskDefinitionError
@@ -47,8 +48,8 @@ _ALIASES = {
     "bool": "boolean",
     "float64": "double",
     "float32": "float",
+    "decimal": "decimal(10,0)",
 }
-_MOST = 2**63
 
 
 def require_schema(table: str, columns: Mapping[str, str], *, extra: bool = False) -> RequireSchema:
@@ -57,8 +58,7 @@ def require_schema(table: str, columns: Mapping[str, str], *, extra: bool = Fals
         raise _wrong("require_schema", table, "columns", "give a dict of names to types")
     named = []
     for name, type_name in columns.items():
-        text = str(type_name).strip().lower().replace(" ", "")
-        text = _ALIASES.get(text, text)
+        text = _type(str(type_name))
         if kind_of(text) is None and not text.startswith(("array<", "map<", "struct<", "binary")):
             raise _wrong(
                 "require_schema", table, f"{name}={type_name!r}", "use a type such as bigint"
@@ -95,7 +95,10 @@ def require_values(
     allowed: Collection[Value] | None = None,
     max_share: float = 0.0,
 ) -> RequireValues:
-    """Demand values in a range, ends included, or among some; a missing value passes."""
+    """Demand values in a range, ends included, or among some; a missing value passes.
+
+    A datetime without a time zone is UTC where the column has one.
+    """
     name = _table("require_values", table)
     low, high = (None if end is None else _bound(table, end) for end in (min, max))
     among = None
@@ -104,8 +107,10 @@ def require_values(
     given = [bound for bound in (low, high, *(among or ())) if bound is not None]
     if not given or (among is not None and (low or high)):
         raise _wrong("require_values", table, column, "give min and max, or allowed")
-    if len({bound.kind for bound in given}) > 1:
+    if len({(bound.kind, bound.zoned) for bound in given}) > 1:
         raise _wrong("require_values", table, column, "give values of one type")
+    if given[0].kind == "truth" and among is None:
+        raise _wrong("require_values", table, column, "give allowed={True} or allowed={False}")
     (column,) = _columns("require_values", table, (column,))
     return RequireValues(name, column, low, high, among, _share(max_share))
 
@@ -135,6 +140,8 @@ def max_drift(
     shares = [*(mean or {}).values(), *([] if rows is None else [rows])]
     if not shares or any(not (share >= 0 and math.isfinite(share)) for share in shares):
         raise _wrong("max_drift", table, "rows, mean", "give a share such as rows=0.2")
+    if mean:
+        _columns("max_drift", table, tuple(mean))
     return MaxDrift(_table("max_drift", table), rows, tuple((mean or {}).items()))
 
 
@@ -157,6 +164,14 @@ def _table(guard: str, path: object) -> str:
     return str(path)
 
 
+def _type(text: str) -> str:
+    """Write a type as Spark does; the fields of a struct keep their names."""
+    text = re.sub(r"\s*([<>,:()])\s*", r"\1", text.strip())
+    outer, bracket, inner = text.partition("<")
+    outer = outer.lower()
+    return _ALIASES.get(outer, outer) + bracket + inner
+
+
 def _columns(guard: str, table: str, columns: Sequence[object]) -> tuple[str, ...]:
     if not columns or not all(isinstance(name, str) and name for name in columns):
         raise _wrong(guard, table, repr(columns), "name one or more columns")
@@ -173,16 +188,17 @@ def _bound(table: str, value: object) -> Bound:
     match value:
         case bool():
             return Bound("truth", value)
-        case int() if -_MOST <= value < _MOST:
-            return Bound("number", value)
-        case int() | float() if math.isfinite(value):
+        case int():
+            return Bound("number", int(value))
+        case float() if math.isfinite(value):
             return Bound("number", float(value))
         case str():
             return Bound("text", value)
         case dt.datetime():
-            if value.tzinfo is not None:
-                value = value.astimezone(dt.UTC).replace(tzinfo=None)
-            return Bound("moment", value.isoformat(sep=" "))
+            zoned = value.utcoffset() is not None
+            if zoned:
+                value = value.astimezone(dt.UTC)
+            return Bound("moment", value.replace(tzinfo=None).isoformat(sep=" "), zoned)
         case dt.date():
             return Bound("date", value.isoformat())
         case _:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+import re
+import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 FORMATS = ("parquet", "csv", "orc", "json")
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
+Partition = tuple[tuple[str, str | None], ...]
+"""The columns that the directories of a file name, in order, with their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What a table consists of; ``problem`` says why it is none."""
+    """What a table consists of; ``problem`` says why it is none.
+
+    The root of a table that is one file is the directory of it.
+    """
 
     root: Path
     paths: tuple[Path, ...]
@@ -30,34 +39,81 @@ def find(workspace: Path, table: str) -> Files | None:
     """Find the files at a path or below it; None when there are none."""
     root = workspace / table
     if root.is_file():
-        paths = [root]
+        sizes = {root: _size(root)}
     else:
-        paths = []
+        sizes = {}
         for folder, names, files in os.walk(root):
-            names[:] = [name for name in names if not name.startswith((".", "_"))]
-            paths += [Path(folder, name) for name in files if not name.startswith((".", "_"))]
-    if not paths:
+            names[:] = [name for name in names if not is_hidden(name)]
+            paths = [Path(folder, name) for name in files if not is_hidden(name)]
+            sizes |= {path: _size(path) for path in paths}
+    if not sizes:
         return None
-    paths.sort()
-    kind, problem = kind_of(paths)
-    found = Files(root, tuple(paths), kind, problem)
+    root = root if root.is_dir() else root.parent
+    kind, problem = kind_of({path.relative_to(root): size for path, size in sizes.items()})
+    found = Files(root, tuple(sorted(sizes)), kind, problem)
     if found.format == "csv" and not problem:
         return Files(root, found.paths, "csv", _disagreement(found))
     return found
 
 
-def kind_of(paths: Sequence[PurePath]) -> tuple[str, str]:
-    """Tell the format of files by their names, and why they are not those of one table."""
+def kind_of(sizes: Mapping[PurePath, int]) -> tuple[str, str]:
+    """Tell the format of files by their names, and why they are not those of one table.
+
+    Names are relative to the table. What engines would read differently is refused: Spark skips
+    empty files and those beside partitions, without a word.
+    """
+    paths = sorted(sizes)
     first = _format(paths[0])
     odd = next((path for path in paths if _format(path) != first), paths[0])
     if first is None or _format(odd) != first:
         return "parquet", f"holds {odd.name!r}, which is no part of a table"
+    if empty := next((path for path in paths if sizes[path] <= 0), None):
+        what = "is no plain file" if sizes[empty] < 0 else "is empty"
+        return first, f"holds {empty.name!r}, which {what}"
+    keys = None
+    for path in paths:
+        found = partition_of(path)
+        if found is None:
+            what = "which lies in a directory that names no partition ('column=value')"
+            return first, f"holds {str(path)!r}, {what}"
+        if keys not in (None, names := tuple(name for name, _ in found)):
+            return first, f"holds {str(path)!r}, which is in other partitions than the rest"
+        keys = names
+        if len(set(names)) < len(names):
+            return first, f"holds {str(path)!r}, whose directories name a column twice"
     return first, ""
+
+
+def is_hidden(name: str) -> bool:
+    """Tell whether readers of tables, Spark above all, leave out a file or directory."""
+    marked = name.startswith("_") and "=" not in name
+    return marked or name.startswith(".") or name.endswith("._COPYING_")
 
 
 def is_data(path: PurePath) -> bool:
     """Tell whether readers look at a file; ``path`` is relative to its table."""
-    return not any(part.startswith((".", "_")) for part in path.parts)
+    return not any(map(is_hidden, path.parts))
+
+
+def partition_of(path: PurePath) -> Partition | None:
+    """Read the directories of a file as Spark does; None when one of them names no partition."""
+    found = []
+    for part in path.parts[:-1]:
+        name, given, value = part.partition("=")
+        if not (name and given and value):
+            return None
+        found.append((_plain(name), None if value == _NO_VALUE else _plain(value)))
+    return tuple(found)
+
+
+def _size(path: Path) -> int:
+    """Return the size of a plain file; a link or a device has none."""
+    found = path.lstat()
+    return found.st_size if stat.S_ISREG(found.st_mode) else -1
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def _format(path: PurePath) -> str | None:

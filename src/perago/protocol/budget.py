@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+_WITHOUT_LIMIT = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,18 @@ def refuse_budget(budget: Budget) -> str | None:
             f"less than observed_merge_p99_seconds + safety_margin_seconds = {needed:g}"
         )
     return None
+
+
+def commit_seconds(budget: Budget, response_seconds: float, left_seconds: float) -> float:
+    """Return how long the staging commit may take: what is left of the attempt's time.
+
+    Without such a limit it is the time after which the engine would give up on a worker that says
+    nothing, though the lease is extended meanwhile; never less than a publication has.
+    """
+    least = budget.lakefs_merge_timeout_seconds
+    if math.isfinite(left_seconds):
+        return max(left_seconds, least)
+    return max(response_seconds, least) if response_seconds else _WITHOUT_LIMIT
 
 
 def response_seconds_needed(budget: Budget) -> float:

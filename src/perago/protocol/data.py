@@ -6,15 +6,19 @@ the guard reads its verdict from them. So two engines can differ in numbers only
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import Literal
 
 Kind = Literal["number", "text", "date", "moment", "truth"]
-_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
+WHOLE_TYPES: Mapping[str, int] = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+"""Types of whole numbers, and their bits."""
 _KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(_NUMBERS, "number"),
+    **dict.fromkeys((*WHOLE_TYPES, "float", "double"), "number"),
     "string": "text",
     "date": "date",
     "timestamp": "moment",
@@ -25,18 +29,26 @@ SAMPLES = 3
 """How many offending rows a violation shows."""
 SHOWN = 5
 """How many columns of such a row."""
+_DATE = (
+    r"(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+)
 # How a value is written in text: a CSV file, or the name of a partition. Bounded, so that every
-# engine reads every number it accepts.
+# engine reads every number it accepts; to the very end, because "$" lets a line break pass in Java.
 WRITTEN: Mapping[Kind, str] = {
-    "number": r"^[+-]?[0-9]{1,200}(\.[0-9]{0,200})?([eE][+-]?[0-9]{1,2})?$",
-    "date": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
-    "moment": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
-    r" ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?$",
-    "truth": r"^(true|false)$",
+    "number": r"^[+-]?[0-9]{1,200}(\.[0-9]{0,200})?([eE][+-]?[0-9]{1,2})?\z",
+    "date": rf"^{_DATE}\z",
+    "moment": rf"^{_DATE}[ T](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,9}})?\z",
+    "truth": r"^(true|false)\z",
     "text": r"",
 }
-WHOLE = r"^[+-]?[0-9]{1,18}$"
-_WHOLE_TYPES = frozenset({"tinyint", "smallint", "int", "bigint"})
+MOMENT_WIDTH = len("2026-03-02 12:00:00.000000000")
+"""How long the text of a moment is when it is compared: down to nanoseconds."""
+NOT_UTF8 = "its text is not UTF-8"
+"""What engines say of a CSV file in which U+FFFD stands, or would stand for bytes."""
+_DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +57,8 @@ class Bound:
 
     kind: Kind
     value: int | float | str | bool
+    zoned: bool = False
+    """Whether a moment was given with its time zone."""
 
     def __str__(self) -> str:
         return repr(self.value)
@@ -52,9 +66,13 @@ class Bound:
 
 def kind_of(type_name: str) -> Kind | None:
     """Tell what the values of a column can be compared with; None for nested and raw types."""
-    if type_name.startswith("decimal"):
-        return "number"
-    return _KINDS.get(type_name)
+    return "number" if decimal_of(type_name) else _KINDS.get(type_name)
+
+
+def decimal_of(type_name: str) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal type."""
+    found = _DECIMAL.fullmatch(type_name)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 # --- what is measured ------------------------------------------------------------------------
@@ -79,8 +97,16 @@ class Outside:
     @property
     def kind(self) -> Kind:
         """Tell how values are compared."""
-        given = self.low or self.high or (self.allowed or (Bound("text", ""),))[0]
-        return given.kind
+        return self._given.kind
+
+    @property
+    def zoned(self) -> bool:
+        """Tell whether the bounds have a time zone."""
+        return self._given.zoned
+
+    @property
+    def _given(self) -> Bound:
+        return self.low or self.high or (self.allowed or (Bound("text", ""),))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +116,8 @@ class Unwritten:
     column: str
     type_name: str
 
-    @property
-    def pattern(self) -> str:
-        """Return the form that the text must have."""
-        return WHOLE if self.type_name in _WHOLE_TYPES else WRITTEN[self.kind]
-
-    @property
-    def kind(self) -> Kind:
-        """Tell what the type's values are."""
-        return kind_of(self.type_name) or "text"
+    pattern: str
+    """The form that the text must have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +178,64 @@ def refuse(measure: Measure, columns: Mapping[str, str]) -> str | None:
     """Say why a measure cannot be taken of a table with these columns, or None."""
     for name in _columns_of(measure):
         if name not in columns:
-            return f"column {name!r} is missing"
-    if isinstance(measure, Outside):
-        found = kind_of(columns[measure.column])
-        if found != measure.kind and not (found == "text" and measure.kind != "truth"):
-            return (
-                f"column {measure.column!r} is of type {columns[measure.column]}, "
-                f"which is not compared with a {measure.kind}"
-            )
-    if isinstance(measure, Mean) and kind_of(columns[measure.column]) != "number":
-        return f"column {measure.column!r} is of type {columns[measure.column]}, not a number"
+            return missing(name, columns)
+    match measure:
+        case Outside(column):
+            return _refuse_comparison(measure, column, columns[column])
+        case Mean(column) if kind_of(columns[column]) != "number":
+            return f"column {column!r} is of type {columns[column]}, not a number"
+        case Unwritten(column, type_name) if kind_of(type_name) is None:
+            return f"column {column!r} is text, which cannot say a value of type {type_name}"
+        case Repeated(keys) | Orphans(keys):
+            return next(filter(None, (_refuse_key(key, columns[key]) for key in keys)), None)
+    return None
+
+
+def missing(name: str, columns: Iterable[str]) -> str:
+    """Say that a column is missing, and which one differs from it only by case."""
+    twin = next((other for other in columns if other.casefold() == name.casefold()), None)
+    return f"column {name!r} is missing" + (f" (there is {twin!r})" if twin else "")
+
+
+def refuse_pair(ours: str, theirs: str) -> str | None:
+    """Say why keys of two types cannot be told to be the same, or None.
+
+    They are compared as text, which is the same on every engine for equal types, and for whole
+    numbers, dates and booleans beside text (a CSV file, or the name of a partition).
+    """
+    first, second = _written_as(ours), _written_as(theirs)
+    texts = {"text", "whole", "date", "boolean"}
+    if first == second or ("text" in {first, second} and {first, second} <= texts):
+        return None
+    return f"keys of the types {ours} and {theirs} are not compared"
+
+
+def _written_as(type_name: str) -> str:
+    digits = decimal_of(type_name)
+    if type_name in WHOLE_TYPES or (digits and digits[1] == 0):
+        return "whole"
+    if digits:
+        return f"decimal with {digits[1]} places"
+    return "text" if type_name == "string" else type_name
+
+
+def _refuse_key(name: str, type_name: str) -> str | None:
+    if kind_of(type_name) is None:
+        return f"column {name!r} is of type {type_name}, which cannot be a key"
+    return None
+
+
+def _refuse_comparison(measure: Outside, column: str, type_name: str) -> str | None:
+    found = kind_of(type_name)
+    if found != measure.kind and not (found == "text" and measure.kind != "truth"):
+        return f"column {column!r} is of type {type_name}, which is not compared with a " + (
+            measure.kind
+        )
+    if measure.zoned and type_name != "timestamp":
+        return (
+            f"column {column!r} is of type {type_name}, without a time zone, and is not compared "
+            "with a moment that has one"
+        )
     return None
 
 
@@ -180,6 +247,22 @@ def _columns_of(measure: Measure) -> tuple[str, ...]:
             return ()
         case _:
             return (measure.column,)
+
+
+def mean_of(column: str, total: Decimal | float | None, count: int) -> Found:
+    """Make a mean of the sum of ``count`` values; sums of whole numbers and decimals are exact."""
+    if not count:
+        return Found()
+    if total is None or (isinstance(total, Decimal) and not _is_held(total)):
+        return Found(problem=f"the values of {column!r} have a sum of over {_MOST_DIGITS} digits")
+    if isinstance(total, Decimal):
+        return Found(value=float(Fraction(total) / count))
+    return Found(value=total / count)
+
+
+def _is_held(total: Decimal) -> bool:
+    """Tell whether the widest decimal of every engine holds a sum."""
+    return len(total.as_tuple().digits) <= _MOST_DIGITS
 
 
 # --- what the numbers mean -------------------------------------------------------------------

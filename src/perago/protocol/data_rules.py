@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
+from decimal import Decimal
 
 from perago.protocol.data import (
+    WRITTEN,
     Bound,
     DataGuard,
     Mean,
@@ -18,7 +20,9 @@ from perago.protocol.data import (
     Untrue,
     Unwritten,
     kind_of,
+    missing,
 )
+from perago.protocol.data_bounds import written_pattern
 
 _SHOWN = 5
 
@@ -38,12 +42,16 @@ class RequireSchema(DataGuard):
         """In a table of text, every value must say what its type demands."""
         if not written:
             return ()
-        return tuple(Unwritten(*column) for column in self.columns if kind_of(column[1]) != "text")
+        return tuple(
+            Unwritten(name, kind, written_pattern(kind) or WRITTEN[kind_of(kind) or "text"])
+            for name, kind in self.columns
+            if kind_of(kind) != "text"
+        )
 
     def problem(self, table: Table, before: Table | None) -> str | None:  # noqa: ARG002 - the port
         """Compare names and types."""
         wanted = dict(self.columns)
-        found = [f"column {name!r} is missing" for name in wanted if name not in table.columns]
+        found = [missing(name, table.columns) for name in wanted if name not in table.columns]
         for name, type_name in table.columns.items():
             if name not in wanted and not self.extra:
                 found.append(f"column {name!r} is not expected")
@@ -88,7 +96,8 @@ class _Counting(DataGuard):
         found = []
         for measure in self.measures(written=table.written):
             count = table.found[measure].count
-            if count > self.max_share * table.rows:
+            # As it was written: of 100 rows, 29 are not more than a share of 0.29.
+            if count > Decimal(repr(self.max_share)) * table.rows:
                 allowed = f", at most {self.max_share:.4g} of them allowed" * bool(self.max_share)
                 found.append(f"{count} of {table.rows} rows {self.said(measure)}{allowed}")
         return _listed(found)
@@ -231,27 +240,31 @@ class MaxDrift(DataGuard):
         return tuple(Mean(column) for column, _ in self.means)
 
     def problem(self, table: Table, before: Table | None) -> str | None:
-        """Compare with what the attempt was given."""
-        if before is None or before.problem:
+        """Compare with what the attempt was given; what cannot be compared has drifted (G2)."""
+        if before is None:
             return None
+        if before.problem:
+            return f"cannot be compared with the input, where it {before.problem}"
         found = []
         if self.rows is not None and _drift(before.rows, table.rows) > self.rows:
             found.append(f"{before.rows} rows became {table.rows}, at most {self.rows:.0%} allowed")
         for column, share in self.means:
-            old, new = _mean(before.found, column), _mean(table.found, column)
-            if (old is None) != (new is None) or (
-                old is not None and new is not None and _drift(old, new) > share
-            ):
+            old, new = before.found[Mean(column)], table.found[Mean(column)]
+            if old.problem:
+                found.append(f"cannot be compared with the input: {old.problem}")
+            elif not _is_within(old.value, new.value, share):
                 found.append(
-                    f"the mean of {column!r} went from {_shown(old)} to {_shown(new)}, at most "
-                    f"{share:.0%} allowed"
+                    f"the mean of {column!r} went from {_shown(old.value)} to {_shown(new.value)}, "
+                    f"at most {share:.0%} allowed"
                 )
         return _listed(found)
 
 
-def _mean(found: Mapping[Measure, object], column: str) -> float | None:
-    value = getattr(found.get(Mean(column)), "value", None)
-    return value if isinstance(value, float) else None
+def _is_within(old: float | None, new: float | None, share: float) -> bool:
+    """Tell whether a mean stayed where it was; NaN and infinity are nowhere, so nothing is."""
+    if old is None or new is None:
+        return old is new
+    return math.isfinite(old) and math.isfinite(new) and _drift(old, new) <= share
 
 
 def _drift(old: float, new: float) -> float:

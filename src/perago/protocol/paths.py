@@ -109,10 +109,21 @@ def is_action(key: str) -> bool:
 
 def plan_download(selection: Selection, listing: Iterable[ObjectInfo]) -> Manifest:
     """Turn a raw listing into the files to write, or refuse the whole of it."""
+    return plan_with_rest(selection, listing)[0]
+
+
+def plan_with_rest(
+    selection: Selection, listing: Iterable[ObjectInfo]
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Plan a download; return as well the paths below the prefix that are left out of it."""
     plan: dict[str, Entry] = {}
+    rest: list[str] = []
     for info in listing:
-        path = _mapped(selection, info)
+        path = _below(selection, info)
         if path is None:
+            continue
+        if is_action(info.key) or is_marker(path) or not selection.maps(path):
+            rest.append(path)
             continue
         if problem := refuse_path(path):
             raise UnsafePathError(
@@ -125,7 +136,7 @@ def plan_download(selection: Selection, listing: Iterable[ObjectInfo]) -> Manife
             f"objects {_show(selection.key(first))} and {_show(selection.key(second))} {why}",
             remedy="rename or delete one of them in the store, then start from the new commit",
         )
-    return dict(sorted(plan.items()))
+    return dict(sorted(plan.items())), tuple(rest)
 
 
 def check_local(selection: Selection, paths: Iterable[str]) -> tuple[str, ...]:
@@ -151,6 +162,31 @@ def check_local(selection: Selection, paths: Iterable[str]) -> tuple[str, ...]:
             f"files {_show(first)} and {_show(second)} {why}", remedy="rename one of them"
         )
     return tuple(content)
+
+
+def check_beside(added: Iterable[str], kept: Iterable[str]) -> None:
+    """Refuse new paths that could not be downloaded beside what stays in the store (D2, S2).
+
+    ``kept`` is what the task does not see; paths of the task itself are checked among each other.
+    """
+    new = {*added}
+    for first, second, why in collisions({*new, *kept}) if new else ():
+        if first in new or second in new:
+            raise UnpublishableFileError(
+                f"{_show(first)} and {_show(second)} {why}, and both would be in the commit",
+                remedy="rename the one that the task writes",
+            )
+
+
+def twins(present: Iterable[str], wanted: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield names of one directory that cannot stand beside each other; ``x/`` is a directory."""
+    folded: dict[str, list[str]] = {}
+    for name in present:
+        folded.setdefault(fold(name.removesuffix("/")), []).append(name)
+    for name in wanted:
+        for other in folded.get(fold(name.removesuffix("/")), ()):
+            if other != name:
+                yield name, other
 
 
 def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
@@ -180,16 +216,13 @@ def fold(path: str) -> str:
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", path).casefold())
 
 
-def _mapped(selection: Selection, info: ObjectInfo) -> str | None:
-    """Return the workspace path of a listed object, or None when it is not content (D1)."""
-    if info.kind != "object" or not info.key.startswith(selection.root) or is_action(info.key):
+def _below(selection: Selection, info: ObjectInfo) -> str | None:
+    """Return the workspace path of a listed object, or None when it is none, or elsewhere (D1)."""
+    if info.kind != "object" or not info.key.startswith(selection.root):
         return None
-    path = info.key[len(selection.root) :]
     if info.key.endswith("/") and info.size == 0:
         return None
-    if is_marker(path) or not selection.maps(path):
-        return None
-    return path
+    return info.key[len(selection.root) :]
 
 
 def _is_utf8(path: str) -> bool:

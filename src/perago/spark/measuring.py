@@ -13,10 +13,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from perago.protocol.data import (
+    MOMENT_WIDTH,
+    NOT_UTF8,
     SAMPLES,
     SHOWN,
+    WHOLE_TYPES,
     WRITTEN,
-    Bound,
     Found,
     Mean,
     Measure,
@@ -27,9 +29,13 @@ from perago.protocol.data import (
     Table,
     Untrue,
     Unwritten,
-    kind_of,
+    decimal_of,
+    mean_of,
+    missing,
     refuse,
+    refuse_pair,
 )
+from perago.protocol.data_bounds import Value, fit
 from perago.spark.errors import is_cancelled, sentence
 from perago.spark.places import Place, Stored
 
@@ -42,9 +48,16 @@ _READING = {
     "spark.sql.parquet.mergeSchema": "true",
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "true",
+    # A file that cannot be read must show, whatever the author lets pass.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
 # How hard to work is the author's choice all the same.
 _SAME = ("spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage")
+
+
+class _UnreadableError(Exception):
+    """A table that Spark would read in a way of its own."""
 
 
 def reading_session(session: SparkSession, own: SparkSession) -> SparkSession:
@@ -67,6 +80,8 @@ def measure(
     try:
         df = _read(session, stored)
         return _measured(df, stored, place, wanted)
+    except _UnreadableError as error:
+        return Table({}, 0, problem=f"cannot be read: {error}")
     except Exception as error:
         if (text := sentence(error)) is None or is_cancelled(text):
             raise
@@ -78,6 +93,13 @@ def _read(session: SparkSession, stored: Stored) -> DataFrame:
     if stored.format == "csv":
         reader = reader.options(header=True, escape='"', mode="FAILFAST", emptyValue="")
         reader = reader.option("enforceSchema", value=False)  # All headers must be the same.
+        reader = reader.option("multiLine", value=True)
+    if stored.format == "json":
+        reader = reader.option("mode", "FAILFAST")
+    if stored.partitions:
+        inside = reader.load(stored.first).columns
+        if twice := next((name for name in stored.partitions if name in inside), None):
+            raise _UnreadableError(f"column {twice!r} is in the files and names partitions, too")
     return reader.load(stored.address)
 
 
@@ -97,12 +119,15 @@ def _measured(df: DataFrame, stored: Stored, place: Place, wanted: Sequence[Meas
             sums[item] = _sum(item, columns)
     row = df.agg(
         F.count(F.lit(1)).alias("rows"),
+        _not_text(df.columns if written else ()).alias("no text"),
         *(column.alias(f"m{number}") for number, column in enumerate(sums.values())),
     ).collect()[0]
+    if row["no text"]:
+        return Table({}, 0, problem=f"cannot be read: {NOT_UTF8}")
     for number, item in enumerate(sums):
         value = row[f"m{number}"]
         if isinstance(item, Mean):
-            found[item] = Found(value=None if value is None else float(value))
+            found[item] = mean_of(item.column, value["total"], value["count"])
         else:
             found[item] = Found(int(value or 0))
     for item, samples in _samples(df, [one for one in sums if found[one].count], columns).items():
@@ -120,10 +145,23 @@ def _refused(item: Measure, columns: Mapping[str, str], df: DataFrame) -> str | 
     return refuse(item, columns)
 
 
+def _not_text(columns: Sequence[str]) -> Column:
+    """Count rows in which Spark has put U+FFFD for bytes that are no text."""
+    broken = (_name(column).contains("\ufffd") for column in columns)
+    return F.sum(F.when(reduce(lambda left, right: left | right, broken, F.lit(False)), 1))  # noqa: FBT003 - a literal of SQL
+
+
 def _sum(item: Measure, columns: Mapping[str, str]) -> Column:
     """Make the aggregate that answers a measure."""
     if isinstance(item, Mean):
-        return F.avg(_name(item.column).cast("double"))
+        # Exact, and NULL when it has more digits than there can be.
+        digits = (
+            (38, 0) if columns[item.column] in WHOLE_TYPES else decimal_of(columns[item.column])
+        )
+        wide = f"decimal(38,{digits[1]})" if digits else "double"
+        value = _name(item.column)
+        total = F.sum(value.cast(wide)).alias("total")
+        return F.struct(total, F.count(value).alias("count"))
     if isinstance(item, Repeated):
         key = F.when(_complete(item.columns), F.struct(*map(_name, item.columns)))
         return F.count(key) - F.count_distinct(key)
@@ -147,52 +185,56 @@ def _bad(item: Measure, columns: Mapping[str, str]) -> Column:
 
 
 def _inside(item: Outside, type_name: str) -> Column:
-    """Compare as the bounds want to be compared."""
-    value = _name(item.column)
-    kind, whole = item.kind, type_name in {"tinyint", "smallint", "int", "bigint"}
-    if kind_of(type_name) == "text" and kind != "text":
-        if kind == "moment":
-            value = F.regexp_replace(value, "T", " ")
-        value = F.when(value.rlike(WRITTEN[kind]), value)
-    if kind == "number" and not (whole and _all_whole(item)):
-        value = value.cast("double")
-        value = F.when(~F.isnan(value), value)
+    """Compare as the bounds want to be compared, in the type of the column."""
+    fitted, value = fit(item, type_name), _comparable(item, type_name)
 
-    def literal(bound: Bound) -> Column:
-        if kind in {"date", "moment"} and kind_of(type_name) != "text":
-            return F.lit(bound.value).cast(type_name)
-        return F.lit(bound.value)
+    def literal(bound: Value) -> Column:
+        if decimal_of(type_name) or (item.kind in {"date", "moment"} and type_name != "string"):
+            return F.lit(str(bound)).cast(type_name)
+        return F.lit(bound)
 
-    if item.allowed is not None:
-        return value.isin([literal(bound) for bound in item.allowed])
-    tests = []
-    if item.low is not None:
-        tests.append(value >= literal(item.low))
-    if item.high is not None:
-        tests.append(value <= literal(item.high))
+    tests = [value.isNotNull()]
+    if fitted.allowed is not None:
+        tests.append(value.isin([literal(bound) for bound in fitted.allowed]))
+    if fitted.low is not None:
+        tests.append(value >= literal(fitted.low))
+    if fitted.high is not None:
+        tests.append(value <= literal(fitted.high))
     return reduce(lambda left, right: left & right, tests)
 
 
-def _all_whole(item: Outside) -> bool:
-    bounds = (item.low, item.high, *(item.allowed or ()))
-    return all(isinstance(bound.value, int) for bound in bounds if bound is not None)
+def _comparable(item: Outside, type_name: str) -> Column:
+    """Bring a column to the type it is compared in; NULL where it says nothing to compare."""
+    value = _name(item.column)
+    if type_name == "string" and item.kind != "text":
+        value = F.when(value.rlike(WRITTEN[item.kind]), value)
+        if item.kind == "moment":
+            value = F.regexp_replace(value, "T", " ")
+            value = F.rpad(F.regexp_replace(value, r"^([^.]*)\z", "$1."), MOMENT_WIDTH, "0")
+    if item.kind == "number" and type_name in {"string", "float", "double"}:
+        value = value.cast("double")
+        value = F.when(~F.isnan(value), value)
+    return value
 
 
 def _orphans(df: DataFrame, item: Orphans, place: Place) -> Found:
     stored = place.table(item.other)
-    if stored is None or stored.problem:
+    if stored is None:
         return Found(problem=f"there is no table at {item.other!r}")
+    if stored.problem:
+        return Found(problem=f"{item.other!r} {stored.problem}")
     other = _read(df.sparkSession, stored)
-    if missing := [name for name in item.other_columns if name not in other.columns]:
-        return Found(problem=f"column {missing[0]!r} of {item.other!r} is missing")
+    for one, two in zip(item.columns, item.other_columns, strict=True):
+        if two not in other.columns:
+            return Found(problem=f"of {item.other!r}, {missing(two, other.columns)}")
+        types = (
+            found.schema[name].dataType.simpleString() for found, name in ((df, one), (other, two))
+        )
+        if problem := refuse_pair(*types):
+            return Found(problem=problem)
     keys = [f"k{number}" for number in range(len(item.columns))]
-    # Compared as text: one side may be a partition, or a CSV file.
-    theirs = other.select(
-        *(_name(c).cast("string").alias(k) for c, k in zip(item.other_columns, keys, strict=True))
-    ).distinct()
-    ours = df.where(_complete(item.columns)).select(
-        *(_name(c).cast("string").alias(k) for c, k in zip(item.columns, keys, strict=True))
-    )
+    theirs = _texts(other, item.other_columns, keys).distinct()
+    ours = _texts(df.where(_complete(item.columns)), item.columns, keys)
     lost = ours.join(theirs, keys, "left_anti").groupBy(*keys).count()
     row = lost.agg(
         F.sum("count").alias("n"),
@@ -203,6 +245,17 @@ def _orphans(df: DataFrame, item: Orphans, place: Place) -> Found:
     return Found(int(row["n"] or 0), samples=samples)
 
 
+def _texts(df: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
+    """Write keys as text; the two zeros of floats are one."""
+    found = []
+    for name, key in zip(columns, keys, strict=True):
+        value = _name(name)
+        if df.schema[name].dataType.simpleString() in {"float", "double"}:
+            value = F.when(value == 0, F.lit(0.0)).otherwise(value)
+        found.append(value.cast("string").alias(key))
+    return df.select(*found)
+
+
 def _samples(
     df: DataFrame, broken: Sequence[Measure], columns: Mapping[str, str]
 ) -> dict[Measure, tuple[str, ...]]:
@@ -210,14 +263,14 @@ def _samples(
     parts = []
     for number, item in enumerate(broken):
         if isinstance(item, Repeated):
-            keys = df.where(_complete(item.columns)).groupBy(*map(_name, item.columns))
-            rows = keys.agg(F.count(F.lit(1)).alias("times")).where("times > 1")
-            shown = [*item.columns, "times"]
+            rows = _repeats(df, item)
+            shown = [*(f"k{number}" for number in range(len(item.columns))), "times"]
+            names = [*item.columns, "times"]
         else:
             first = [item.column] if isinstance(item, Nulls | Outside | Unwritten) else []
-            shown = list(dict.fromkeys([*first, *columns]))[:SHOWN]
+            names = shown = list(dict.fromkeys([*first, *columns]))[:SHOWN]
             rows = df.where(_bad(item, columns))
-        told = F.concat_ws(", ", *(_told(name) for name in shown))
+        told = F.concat_ws(", ", *(_told(*pair) for pair in zip(shown, names, strict=True)))
         parts.append(rows.limit(SAMPLES).select(F.lit(number).alias("n"), told.alias("told")))
     found: dict[Measure, tuple[str, ...]] = {}
     if parts:
@@ -227,9 +280,17 @@ def _samples(
     return found
 
 
-def _told(column: str) -> Column:
+def _repeats(df: DataFrame, item: Repeated) -> DataFrame:
+    """Find the keys that are there more than once, as k0, k1, ...: columns may have any name."""
+    keys = [_name(name).alias(f"k{number}") for number, name in enumerate(item.columns)]
+    found = df.where(_complete(item.columns)).select(*keys)
+    counted = found.groupBy(*found.columns).agg(F.count(F.lit(1)).alias("times"))
+    return counted.where(F.col("times") > 1)
+
+
+def _told(column: str, name: str) -> Column:
     text = F.coalesce(_name(column).cast("string"), F.lit("None"))
-    return F.concat(F.lit(f"{column}="), F.substring(text, 1, _WIDEST))
+    return F.concat(F.lit(f"{name}="), F.substring(text, 1, _WIDEST))
 
 
 def _complete(columns: Sequence[str]) -> Column:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from perago.data.files import find, is_data, kind_of
+from perago.data.files import find, is_data, kind_of, partition_of
 from perago.errors import UsageError
 from perago.ports import InPlace
 from perago.protocol.spark import is_leftover
@@ -28,6 +28,10 @@ class Stored:
     address: str
     format: str
     problem: str = ""
+    partitions: tuple[str, ...] = ()
+    """The columns that its directories name."""
+    first: str = ""
+    """The address of one of its files, if it has partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,11 @@ class LocalPlace:
     def table(self, path: str) -> Stored | None:
         """Look at names, and at the headers of CSV files."""
         files = find(self.root, path)
-        return Stored(self.target(path), files.format, files.problem) if files else None
+        if files is None:
+            return None
+        first, address = files.paths[0].relative_to(files.root), self.target(path)
+        names = tuple(name for name, _ in partition_of(first) or ())
+        return Stored(address, files.format, files.problem, names, f"{address}/{first}")
 
     def save(self, path: str, how: How, write: Write) -> None:
         """Leave it to Spark."""
@@ -158,11 +166,18 @@ class DirectPlace:
 
     def table(self, path: str) -> Stored | None:
         """Look at names; Spark itself compares the headers of CSV files."""
-        named = {PurePosixPath(name): name for name in self.stored.paths(path)}
-        files = [one for one in sorted(named) if is_data(one.relative_to(path))]
-        if not files:
+        base = PurePosixPath(path)
+        sizes: dict[PurePath, int] = {}
+        for name, entry in self.stored.entries(path).items():
+            found = PurePosixPath(name)
+            inside = found.relative_to(base if found != base else base.parent)
+            if is_data(inside) or found == base:
+                sizes[inside] = entry.size
+        if not sizes:
             return None
-        return Stored(self.source(path), *kind_of(files))
+        first, address = min(sizes), self.source(path)
+        names = tuple(name for name, _ in partition_of(first) or ())
+        return Stored(address, *kind_of(sizes), names, f"{address}/{first}")
 
     def save(self, path: str, how: How, write: Write) -> None:
         """Leave it to Spark, except single partitions: its committer cannot replace those."""

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from perago.errors import AlreadyExistsError, NothingToCommitError
-from perago.ports import Advance, Publication, Published, Put
+from perago.ports import Advance, Patience, Publication, Published, Put
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Commit, Entry, StagedWorkspace, Staging, WorkspaceInput
 from perago.stores.embedded import (
@@ -68,7 +68,13 @@ class EmbeddedStore(Reading):
         uploads = [Upload(put.key, put.source, put.entry, put.opens) for put in puts]
         self._change(staging, uploads, deletes, advance)
 
-    def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
+    def seal(
+        self,
+        staging: Staging,
+        message: str,
+        metadata: Mapping[str, str],
+        patience: Patience | None = None,  # noqa: ARG002 - nothing is lost on the way to a file
+    ) -> StagedWorkspace:
         note = Note(message, metadata, self._now())
         with self._catalogue.writing(durable=False) as db:
             sealed = publishing.commit_changes(db, staging.repository, staging.branch, note)

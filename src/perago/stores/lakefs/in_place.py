@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from perago.ports import Gateway
 from perago.protocol.values import ChangeSet, Staging
 from perago.settings import LakeFSSettings
@@ -32,6 +34,14 @@ class LakeFSInPlace:
         if self._first(staging, below) is not None:
             return True
         return bool(key) and self._first(staging, key) == key
+
+    def names(self, repository: str, ref: str, root: str) -> Sequence[str]:
+        """List objects and common prefixes; the directory's own marker has no name."""
+        path = path_of("repositories", repository, "refs", ref, "objects", "ls")
+        query = {"prefix": root, "delimiter": "/"}
+        ask = Ask(f"list objects of {ref} of {repository}", "GET", path, query=query)
+        found = (str(item["path"])[len(root) :] for item in self._client.pages(ask))
+        return [name for name in found if name]
 
     def _first(self, staging: Staging, prefix: str) -> str | None:
         asked = _ask(staging, prefix, amount=1)

@@ -15,12 +15,11 @@ from typing import Any
 
 from perago.errors import (
     NotFoundError,
-    OutcomeUnknownError,
     PublishFenceError,
     StoreError,
     UnpublishableFileError,
 )
-from perago.ports import Advance, Damage, Fetch, Publication, Published, Put
+from perago.ports import Advance, Damage, Fetch, Patience, Publication, Published, Put
 from perago.protocol.kinds import FenceKind
 from perago.protocol.paths import ACTIONS, is_action
 from perago.protocol.publication import Merge
@@ -35,7 +34,7 @@ from perago.protocol.values import (
     WorkspaceInput,
 )
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs import checking, moves
+from perago.stores.lakefs import checking, moves, sealing
 from perago.stores.lakefs.client import PAGE, Ask, LakeFSClient
 from perago.stores.lakefs.commits import Commits
 from perago.stores.lakefs.errors import Call
@@ -52,7 +51,6 @@ from perago.transfer.wire import path_of
 TRANSFERS = 32
 FIRST_TRANSFERS = 16
 BULK = 1000
-SEAL_TRIES = 3
 DROP_SECONDS = 15.0
 LEAST_SECONDS = 0.2
 
@@ -195,8 +193,22 @@ class LakeFSStore:
         rows = [(put.key, put.entry.size, put.entry.checksum) for put in puts]
         self._manifests.extend(staging.repository, staging.branch, rows, deletes)
 
-    def seal(self, staging: Staging, message: str, metadata: Mapping[str, str]) -> StagedWorkspace:
-        sealed = self._commit_staging(staging, message, metadata)
+    def seal(
+        self,
+        staging: Staging,
+        message: str,
+        metadata: Mapping[str, str],
+        patience: Patience = Patience(),  # noqa: B008 - a constant
+    ) -> StagedWorkspace:
+        path = path_of("repositories", staging.repository, "branches", staging.branch, "commits")
+        body = {"message": message, "metadata": dict(metadata)}
+        branch = sealing.Branch(
+            commit=lambda ask: _commit(self.client.ask(ask)),
+            head=lambda seconds: self.head(staging.repository, staging.branch, seconds),
+            execution_id=metadata.get("perago.execution_id"),
+        )
+        ask = Ask("commit staging branch", "POST", path, Call.CREATE, body=body)
+        sealed = sealing.seal(branch, ask, patience)
         self._commits.keep(staging.repository, sealed)
         self._manifests.seal(staging.repository, staging.branch, sealed.id)
         return StagedWorkspace(staging.repository, staging.branch, sealed.id)
@@ -253,9 +265,9 @@ class LakeFSStore:
         self._commits.ahead(repository, merged, lambda: self._ask(repository, merged, None))
 
     def _learn(self, repository: str, merged: Commit, source: str) -> None:
-        """Know what a merge holds, unless others' changes came between: then it holds more."""
+        """Know what a merge holds, if it is what was staged by the server's own account (P5)."""
         with suppress(StoreError):  # It is a shortcut for later readers, nothing else.
-            if merged.parents == self.commit(repository, source).parents:
+            if merged.tree and merged.tree == self.commit(repository, source).tree:
                 self._manifests.publish(repository, merged.id, source)
 
     def _merge(self, publication: Publication, decision: Merge) -> str:
@@ -291,25 +303,6 @@ class LakeFSStore:
                 f"object {first.get('path')!a} cannot be deleted: {first.get('message')}",
                 remedy="check the permissions of the worker's key",
             )
-
-    def _commit_staging(
-        self, staging: Staging, message: str, metadata: Mapping[str, str]
-    ) -> Commit:
-        """Commit; after a lost answer the branch, which is private, says whether it landed."""
-        path = path_of("repositories", staging.repository, "branches", staging.branch, "commits")
-        body = {"message": message, "metadata": dict(metadata)}
-        ask = Ask("commit staging branch", "POST", path, Call.CREATE, body=body)
-        for tries_left in reversed(range(SEAL_TRIES)):
-            try:
-                return _commit(self.client.ask(ask))
-            except (OutcomeUnknownError, StoreError) as error:
-                head = self.head(staging.repository, staging.branch)
-                mine = metadata.get("perago.execution_id")
-                if mine and head.metadata.get("perago.execution_id") == mine:
-                    return head
-                if not isinstance(error, OutcomeUnknownError) or not tries_left:
-                    raise
-        raise AssertionError("unreachable")
 
 
 def _refuse_actions(keys: Iterable[str]) -> None:

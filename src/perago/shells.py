@@ -1,0 +1,36 @@
+"""All that one execution is given of the world outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+from perago.ahead import Ahead, when_wanted
+from perago.computing import Computing
+from perago.ports import Broker, Clock, Engines, Journal, Ledger, Rooms, Store
+from perago.protocol.values import Staging
+
+
+@dataclass(frozen=True, slots=True)
+class Shells:
+    """The outside world of one execution."""
+
+    store: Store
+    broker: Broker
+    rooms: Rooms
+    clock: Clock
+    journal: Journal
+    engines: Engines = field(default_factory=Computing, kw_only=True)
+    ledger: Ledger | None = field(default=None, kw_only=True)
+    ahead: Ahead = field(default=when_wanted, kw_only=True)
+    """When H is read for the first time: with the staging commit, or after it."""
+    drop: Callable[[Staging], None] | None = field(default=None, kw_only=True)
+    """Has a staging branch removed by somebody else before the report; the store does it if not."""
+    reason_limit: int = 500
+    output_limit: int | None = None
+    cleanup_seconds: float = 30.0
+    cancelled: Callable[[], bool] = lambda: False
+    """Whether somebody outside knows that the attempt was lost (W4)."""
+    around_body: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What watches over the author's code while it runs."""
