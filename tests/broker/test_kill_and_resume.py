@@ -18,6 +18,7 @@ import pytest
 from perago.brokers.local.records import RunRecord, RunStatus
 from perago.brokers.local.state import State
 from perago.protocol.values import Status
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,7 +91,7 @@ def test_a_signal_stops_at_once_and_the_run_can_be_resumed(
         begin = time.monotonic()
         process.send_signal(number)
         wait_for(process.stdout, "run_stopped")
-        process.wait(10)
+        process.wait(LIMIT)
         assert time.monotonic() - begin < 5
     assert process.returncode == 0
     run = the_run(tmp_path)
@@ -112,7 +113,7 @@ def test_a_second_runner_is_refused_while_the_first_lives(tmp_path: Path) -> Non
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=LIMIT,
         )
         assert "is being run by another process" in second.stderr
         with State(tmp_path / "state.db") as state:

@@ -16,6 +16,7 @@ from perago.stores.embedded import store as stores
 from perago.transfer import copying
 from tests.embedded.clock import Clock
 from tests.embedded.contents import check, tree
+from tests.patience import LIMIT
 
 DAY = 86_400.0
 
@@ -146,7 +147,7 @@ def test_uploads_and_collections_at_the_same_time(store: EmbeddedStore, tmp_path
             store.drop(staging)
     finally:
         over.set()
-        collector.join(timeout=30)
+        collector.join(timeout=LIMIT)
     assert not failures
     check(store)
 

@@ -18,6 +18,7 @@ import pytest
 
 from perago.protocol.values import Status
 from perago.wiring import Home
+from tests.patience import LIMIT
 
 STEPS = ("make", "double", "thin", "idle", "total", "look")
 PUBLISHING = ("make", "double", "thin", "total")
@@ -130,7 +131,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trees, float]
     process = victim.first()
     run_id = run_id_of(process)
     began = time.monotonic()
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=LIMIT)
     span = time.monotonic() - began
     assert process.returncode == 0, out
     found = trees(victim.home)
@@ -139,7 +140,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trees, float]
     return found, span
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_v1_to_v7_killed_at_random_moments(
     tmp_path: Path, undisturbed: tuple[Trees, float], seed: int
@@ -156,7 +156,7 @@ def test_v1_to_v7_killed_at_random_moments(
         while True:
             if kills < KILLS:
                 kill_somewhere(process, chance, span)
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=LIMIT)
             if process.returncode == 0:
                 break
             assert process.returncode == -signal.SIGKILL, out

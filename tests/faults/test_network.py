@@ -37,7 +37,6 @@ from tests.worker.stage import eventually
 PATIENCE_SECONDS = 200.0
 AWAY_SECONDS = 1.0
 RESPONSE_SECONDS = 12
-pytestmark = pytest.mark.timeout(300)
 
 Statuses = list[str]
 ONCE: Statuses = ["COMPLETED"]

@@ -30,8 +30,6 @@ LAST = "after directory cleanup"
 WINDOW = ("after second attempt fence", "before publish", "decision")
 """Behind the last question and before the write: what only the server itself can fence."""
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @dataclass(frozen=True)
 class Case(OnPath):

@@ -29,7 +29,6 @@ from tests.faults.rig import Begun, Rig, kill_at
 from tests.worker.stage import Worker, eventually
 
 PATIENCE_SECONDS = 110.0
-pytestmark = pytest.mark.timeout(240)
 
 
 # --- lakeFS restarted -----------------------------------------------------------------------------

@@ -22,7 +22,6 @@ SKIPPED = {"before download", "during download", "downloaded", "after download"}
     "uploaded",
 }
 """Nothing is downloaded or uploaded by the attempt itself."""
-pytestmark = pytest.mark.timeout(400)
 
 
 @dataclass(frozen=True)

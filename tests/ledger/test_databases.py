@@ -23,6 +23,7 @@ from perago.settings import load_settings
 from perago.wiring import ledger_of
 from tests.ledger.postgres import PASSWORD, PostgresServer
 from tests.ledger.postings import FIRST, LANDED
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).parent.parent.parent
 INTENDED = replace(LANDED, decision="intend", head="", ref=None, landed_at=None)
@@ -123,7 +124,7 @@ def test_several_processes_write_one_new_ledger_at_once(address: str, ledger: Sq
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for writer in writers:
-        _, complaints = writer.communicate(timeout=100)
+        _, complaints = writer.communicate(timeout=LIMIT)
         assert writer.returncode == 0, complaints
     written = ledger.of_step(KEY)
     assert {p.execution_id for p in written} == {f"{n}-{i:04d}" for n in names for i in range(each)}
@@ -140,7 +141,7 @@ def test_threads_share_one_ledger(ledger: SqlLedger) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(LIMIT)
     assert ledger.count() == 40
 
 

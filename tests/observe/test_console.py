@@ -15,6 +15,7 @@ from perago.clock import SystemClock
 from perago.observe.console import ConsoleLog
 from perago.observe.secrets import Secrets
 from tests.observe import told
+from tests.patience import LIMIT
 
 
 def open_console(stream: TextIO) -> ConsoleLog:
@@ -85,7 +86,7 @@ def test_a_reader_that_stopped_does_not_stop_the_worker() -> None:
         reader = threading.Thread(target=_swallow, args=(read_end, found), daemon=True)
         reader.start()
         console.close(30)
-    reader.join(30)
+    reader.join(LIMIT)
     assert "lines were dropped here" in "".join(found)
 
 

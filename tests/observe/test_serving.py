@@ -15,6 +15,7 @@ import pytest
 from perago.errors import RuntimeConfigError
 from perago.worker import serving
 from perago.worker.serving import Endpoint
+from tests.patience import LIMIT
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Worker:
 
     def ask(self, path: str, method: str = "GET") -> tuple[int, str, bytes]:
         host, _, port = self.endpoint.address.rpartition(":")
-        with closing(http.client.HTTPConnection(host, int(port), timeout=30)) as connection:
+        with closing(http.client.HTTPConnection(host, int(port), timeout=LIMIT)) as connection:
             connection.request(method, path)
             answer = connection.getresponse()
             return answer.status, answer.headers["Content-Type"], answer.read()
@@ -87,7 +88,7 @@ def test_silent_clients_are_dropped_and_do_not_keep_others_waiting(
 ) -> None:
     monkeypatch.setattr(vars(serving)["_Handler"], "timeout", 0.3)
     host, _, port = worker.endpoint.address.rpartition(":")
-    with closing(socket.create_connection((host, int(port)), timeout=30)) as silent:
+    with closing(socket.create_connection((host, int(port)), timeout=LIMIT)) as silent:
         silent.sendall(b"GET /hea")
         assert worker.ask("/healthz")[0] == 200
         assert silent.recv(100) == b""
@@ -95,7 +96,7 @@ def test_silent_clients_are_dropped_and_do_not_keep_others_waiting(
 
 def test_a_crowd_is_turned_away_not_stored(worker: Worker) -> None:
     host, _, port = worker.endpoint.address.rpartition(":")
-    crowd = [socket.create_connection((host, int(port)), timeout=30) for _ in range(40)]
+    crowd = [socket.create_connection((host, int(port)), timeout=LIMIT) for _ in range(40)]
     try:
         deadline = time.monotonic() + 30
         while _handlers() < 16 and time.monotonic() < deadline:

@@ -9,6 +9,7 @@ from perago.errors import BrokerUnavailableError
 from perago.observe.secrets import Secrets
 from perago.observe.tasklog import TaskLog
 from tests.observe import told
+from tests.patience import LIMIT
 
 
 class Server:
@@ -21,7 +22,7 @@ class Server:
         self.answering.set()
 
     def log(self, task_id: str, text: str) -> None:
-        assert self.answering.wait(60)
+        assert self.answering.wait(LIMIT)
         if self.refuse:
             self.refuse -= 1
             raise BrokerUnavailableError("log task: no answer")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from perago.process.lock import tidy_locks
+from tests.patience import LIMIT
 from tests.process.test_pool import running, wait_gone
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ def test_executors_and_what_they_started_end_with_their_owner(
         assert len(pids) == 4
         assert all(running(pid) for pid in pids)
         owner.send_signal(number)
-        owner.wait(30)
+        owner.wait(LIMIT)
     for pid in pids:
         wait_gone(pid, 5)
     # A process may be a zombie while its last thread still closes the files.

@@ -35,6 +35,7 @@ from perago.stores.lakefs.admin import create_repository, staging_branches
 from perago.stores.lakefs.manifests import Manifests
 from perago.transfer.cache import ContentCache
 from tests.faults.checker import Checker, Line
+from tests.patience import LIMIT
 from tests.soak import tasks
 
 ROOT = Path(__file__).parents[2]
@@ -268,12 +269,12 @@ class Soak:
             finally:
                 process.terminate()
                 try:
-                    process.wait(60)
+                    process.wait(LIMIT)
                 except subprocess.TimeoutExpired:
                     self.report.findings.append(f"W6: {name} did not end on SIGTERM")
                     with suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
-                    process.wait(10)
+                    process.wait(LIMIT)
 
     def environment(self, name: str) -> dict[str, str]:
         """Say where things are."""

@@ -23,7 +23,6 @@ from tests.spark import cluster_tasks as tasks
 from tests.spark.tasks import STATIC
 
 # Each kind starts a JVM, some of them several.
-pytestmark = pytest.mark.timeout(300)
 SECONDS = 100.0
 KINDS = ["local[*]", "local-cluster[2,1,1024]", "standalone", "connect"]
 QUICK = {"spark.executor.extraJavaOptions": STATIC["spark.driver.extraJavaOptions"]}

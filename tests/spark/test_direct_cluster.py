@@ -25,7 +25,6 @@ from tests.spark.clusters import free_port
 from tests.spark.tasks import STATIC
 
 # Several JVMs each.
-pytestmark = pytest.mark.timeout(400)
 SECONDS = 100.0
 ROWS = {"rows": 60, "mode": "append"}
 # Files are uploaded where the rows are: by executors. This request commits the task of one.

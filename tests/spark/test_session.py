@@ -29,7 +29,6 @@ from tests.spark.conftest import new_session
 from tests.spark.tasks import SMALL
 
 # Some tests here start a JVM of their own.
-pytestmark = pytest.mark.timeout(300)
 SECONDS = 100.0
 
 

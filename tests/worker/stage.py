@@ -22,6 +22,7 @@ from perago.settings import ConductorSettings
 from perago.transfer.wire import path_of
 from perago.worker.state import LOCK, STATE
 from tests.lakefs_lab import ArrangedLakeFS, new_name
+from tests.patience import LIMIT
 
 SECONDS = 60.0
 FOREIGN = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_", "OTEL_")
@@ -91,7 +92,7 @@ class Stage:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=LIMIT,
         )
 
     def register(self, **more: str) -> None:
@@ -267,7 +268,7 @@ class Worker:
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(LIMIT)
 
     def text(self) -> str:
         return self.log.read_text()

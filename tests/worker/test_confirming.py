@@ -10,6 +10,7 @@ import pytest
 from perago.clock import SystemClock
 from perago.worker import confirming
 from perago.worker.confirming import Confirmations
+from tests.patience import LIMIT
 from tests.worker.stage import eventually
 
 NEVER = 60.0
@@ -29,7 +30,7 @@ class Asked:
         self._done.set()
 
     def is_soon(self) -> bool:
-        return self._done.wait(5)
+        return self._done.wait(LIMIT)
 
     def is_not(self) -> bool:
         return not self._done.wait(LONG_ENOUGH)

@@ -7,6 +7,7 @@ import time
 
 from perago.testing import ManualClock
 from perago.worker.desk import Desk
+from tests.patience import LIMIT
 from tests.process.executors import claim
 
 
@@ -81,7 +82,7 @@ def test_closing_wakes_the_poller_and_returns_what_is_left() -> None:
     thread.start()
     begin = time.monotonic()
     assert [found.execution_id for found in one.close()] == ["a"]
-    thread.join(10)
+    thread.join(LIMIT)
     assert heard == [0]
     assert time.monotonic() - begin < 10
     assert not one.offer([claim("b")])

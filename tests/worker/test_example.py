@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.worker.stage import Stage
 
 ROOT = Path(__file__).parents[2]
 MODULE = "examples.trips.tasks"
 
 
-@pytest.mark.timeout(400)
 def test_the_same_workflow_file_and_tasks_run_on_servers(stage: Stage) -> None:
     """As docs/howto/run-the-example-on-servers.md tells it."""
     stage.settings["PYTHONPATH"] = str(ROOT)

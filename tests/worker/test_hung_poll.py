@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from perago.worker.polling import HUNG_SECONDS
 from tests.worker.stage import Stage, eventually
 
@@ -25,7 +23,6 @@ socket.getaddrinfo = hanging
 """
 
 
-@pytest.mark.timeout(180)
 def test_a_poller_that_hangs_is_replaced_and_takes_nothing_when_it_wakes_up(stage: Stage) -> None:
     stage.register()
     (stage.directory / "sitecustomize.py").write_text(HANG)

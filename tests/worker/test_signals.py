@@ -11,6 +11,7 @@ import pytest
 
 from perago.brokers.conductor.mapping import attempt_of
 from perago.worker.polling import give_back
+from tests.patience import TEST_SECONDS
 from tests.worker.stage import Stage, Worker, alive, eventually
 
 REPEATS = int(os.environ.get("WORKER_REPEATS", "3"))
@@ -24,7 +25,7 @@ def gone(worker: Worker, pids: list[int]) -> bool:
     return worker.process.poll() is not None and not any(map(alive, pids))
 
 
-@pytest.mark.timeout(120 + 30 * REPEATS)
+@pytest.mark.timeout(TEST_SECONDS + 30 * REPEATS)
 def test_w6_an_idle_worker_ends_at_once(stage: Stage) -> None:
     stage.register()
     slowest = 0.0
@@ -39,7 +40,7 @@ def test_w6_an_idle_worker_ends_at_once(stage: Stage) -> None:
     assert stage.rooms() == []
 
 
-@pytest.mark.timeout(120 + 30 * REPEATS)
+@pytest.mark.timeout(TEST_SECONDS + 30 * REPEATS)
 def test_w6_a_busy_worker_drains_reports_and_ends(stage: Stage) -> None:
     stage.register()
     for number in range(REPEATS):

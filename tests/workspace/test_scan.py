@@ -23,6 +23,7 @@ from perago.protocol.paths import ACTIONS, MARKER, Selection
 from perago.protocol.values import Entry, Manifest
 from perago.workspace.rooms import remove_tree
 from perago.workspace.scan import Baseline, baseline, scan, survey
+from tests.patience import LIMIT
 
 ALL = Selection()
 NOTHING = Baseline({}, {}, 0)
@@ -439,7 +440,7 @@ def test_s3_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, mode
             scanned(tmp_path)
     finally:
         stop.set()
-        writer.join(10)
+        writer.join(LIMIT)
 
 
 def test_v6_a_directory_swapped_for_a_link_is_not_followed(
@@ -534,7 +535,7 @@ def test_what_the_worker_may_not_read_is_refused_by_name(locked: str, text: str)
             env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
             check=False,
         )
     assert text in done.stdout, done.stderr
