@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 VARIABLE: Final = "TESTS_PATIENCE"
-LARGEST: Final = 20.0
+LARGEST: Final = 10.0
 _PROCESSES: Final = min(os.cpu_count() or 1, 4)
 _WORK: Final = "n = 0\nfor i in range(300_000): n += i * i"
 _QUIET_SECONDS: Final = 0.15
@@ -58,9 +58,9 @@ def scaled(seconds: float) -> float:
     return seconds * FACTOR
 
 
-LIMIT: Final = scaled(240)
+LIMIT: Final = scaled(120)
 """The longest wait for anything that is only a matter of time."""
-TEST_SECONDS: Final = 900.0
+TEST_SECONDS: Final = 600.0
 """The longest time of one test on a quiet machine; ``conftest.py`` scales it."""
 
 

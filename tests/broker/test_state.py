@@ -289,7 +289,7 @@ def test_kill_at_any_instant_leaves_a_whole_state(tmp_path: Path, seed: int) -> 
     assert writer.stdout is not None
     with writer, writer.stdout:
         assert writer.stdout.readline() == b"ready\n"
-        time.sleep(random.Random(seed).uniform(0.0, 0.25))
+        time.sleep(random.Random(seed).uniform(0.0, 0.25))  # any moment will do
         writer.send_signal(signal.SIGKILL)
     with State(path) as state:
         for run in state.runs(10_000):

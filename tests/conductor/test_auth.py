@@ -101,7 +101,7 @@ def accounts() -> Iterator[Accounts]:
 
 
 def client_of(accounts: Accounts, secret: str = SECRET) -> ConductorClient:
-    return ConductorClient(ConductorSettings(accounts.url, KEY, secret), call_seconds=10)
+    return ConductorClient(ConductorSettings(accounts.url, KEY, secret))
 
 
 def test_one_token_serves_many_requests_and_threads(accounts: Accounts) -> None:

@@ -129,7 +129,7 @@ def test_uploads_and_collections_at_the_same_time(store: EmbeddedStore, tmp_path
         try:
             while not over.is_set():
                 own.collect(0)
-                time.sleep(0.001)
+                time.sleep(0.001)  # lets the uploads have their turn
         except BaseException as failure:  # noqa: BLE001 -- shown by the test
             failures.append(failure)
         finally:

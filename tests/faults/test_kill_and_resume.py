@@ -83,7 +83,7 @@ def run_id_of(process: subprocess.Popen[str]) -> str:
 
 def kill_somewhere(process: subprocess.Popen[str], chance: random.Random, span: float) -> None:
     """Let it work for a random while, then kill the runner, or now and then an executor."""
-    time.sleep(chance.uniform(0, span))
+    time.sleep(chance.uniform(0, span))  # any moment will do
     victim = process.pid
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     if chance.random() < 0.2 and children.exists():
@@ -94,7 +94,7 @@ def kill_somewhere(process: subprocess.Popen[str], chance: random.Random, span: 
     except ProcessLookupError:
         return
     if victim != process.pid:
-        time.sleep(chance.uniform(0, span))
+        time.sleep(chance.uniform(0, span))  # any moment will do
         process.kill()
 
 

@@ -19,7 +19,7 @@ from tests.faults.rig import Rig
 from tests.patience import LIMIT
 from tests.worker.stage import Worker, eventually
 
-PATIENCE_SECONDS = 110.0
+PATIENCE_SECONDS = 2 * LIMIT
 SMALL = "16m"
 FULL = "64k"
 

@@ -69,7 +69,7 @@ class Track:
     def apply(self, decision: Write, fence: FenceKind, name: str = "") -> Published:
         said = {"perago.execution_id": name, "perago.expected_head": decision.head}
         where = self.repository, "main"
-        return self.store.apply(Publication(*where, decision, fence, "race", said, 30.0))
+        return self.store.apply(Publication(*where, decision, fence, "race", said, LIMIT))
 
     def move(self, ref: str) -> None:
         """Put the branch where a round begins."""

@@ -397,7 +397,7 @@ def test_s2_an_edit_that_puts_the_old_times_back_is_found(tmp_path: Path) -> Non
     wanted = write(tmp_path, {"a": b"old"})
     before = aged(baseline(tmp_path, wanted))
     was = (tmp_path / "a").stat()
-    time.sleep(0.06)
+    time.sleep(0.06)  # longer than a tick of any file system's clock
     (tmp_path / "a").write_bytes(b"new")
     os.utime(tmp_path / "a", ns=(was.st_atime_ns, was.st_mtime_ns))
     assert scanned(tmp_path, before=before) == {"a": entry(b"new")}
@@ -431,7 +431,7 @@ def test_s3_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, mode
         with target.open(mode, buffering=0) as file:
             while not stop.is_set():
                 file.write(b"x")
-                time.sleep(0.001)
+                time.sleep(0.001)  # lets the reader have its turn
 
     writer = threading.Thread(target=keep_writing)
     writer.start()
