@@ -57,7 +57,7 @@ docs: $(READY) ## build the documentation; a warning is an error
 	@$(BIN)/sphinx-build -E -W --keep-going -n -q $(ARGS) -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-audit: $(READY) ## look whether a pinned package was yanked or is vulnerable (ARGS=--strict needs OSV)
+audit: $(READY) ## ask the registries for every pin: there, the same, not taken back (ARGS=--strict: OSV must answer)
 	@$(BIN)/python scripts/audit.py --uv $(UV) $(ARGS)
 
 bench: $(READY) ## measure, and write the results as JSON and a plot

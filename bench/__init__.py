@@ -1,1 +1,1 @@
-"""Measurements: all contenders alternately in one run, medians, and ratios instead of seconds."""
+"""Measurements: all contenders in turn in one run, how often each ran, and ratios of medians."""

@@ -185,9 +185,9 @@ def _run(name: str, repeats: int, options: Options) -> dict[str, Any]:
     longest = max(timing.median for timing in timings.values())
     for contender, timing in timings.items():
         drawn = "█" * max(1, round(WIDTH * timing.median / longest))
-        spread = f"[dim]±{timing.spread / 2:.0%}[/dim]"
-        milliseconds = f"{timing.median * 1000:9.1f} ms"
-        console.print(f"  {contender:<24} {milliseconds} {spread:<6} [cyan]{drawn}[/cyan]")
+        spread = f"±{timing.spread / 2:.0%}" if timing.runs > 1 else ""
+        middle = f"{timing.median * 1000:9.1f} ms [dim]{timing.runs:>2} x {spread:<6}[/dim]"
+        console.print(f"  {contender:<24} {middle} [cyan]{drawn}[/cyan]")
     for title, ratio in _ratios(found).items():
         if ratio["target"] is None:
             console.print(f"  {title}: {ratio['value']}")

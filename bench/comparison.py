@@ -93,8 +93,13 @@ class Timing:
     seconds: tuple[float, ...]
 
     @property
+    def runs(self) -> int:
+        """Tell how often it ran, the round that warms up not counted."""
+        return len(self.seconds)
+
+    @property
     def median(self) -> float:
-        """Return the middle one."""
+        """Return the middle one: of one run that run itself, of two what lies between them."""
         return statistics.median(self.seconds)
 
     @property
@@ -137,6 +142,7 @@ def report(comparison: Comparison, timings: Mapping[str, Timing]) -> dict[str, A
         "load": os.getloadavg(),
         "contenders": {
             name: {
+                "runs": timing.runs,
                 "median": timing.median,
                 "spread": round(timing.spread, 3),
                 "seconds": timing.seconds,

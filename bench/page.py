@@ -7,8 +7,12 @@ from typing import Any
 
 HEAD = """# Benchmarks
 
-All contenders of a comparison ran in turn, in one run, on one machine; the numbers are medians. A
-ratio tells more than a time: both of its sides had the same disk, servers and neighbours.
+All contenders of a comparison ran in turn, in one run, on one machine. `runs` says how often each
+of them was measured, after a round that only warms up; what takes very long ran once or twice,
+and not warmed up. The time is the median from three runs on, the mean of two, or the only one; the
+spread is half of the distance from best to worst, and a single run has none. A ratio tells more
+than a time: both of its sides had the same disk, servers and neighbours. But it is no better than
+the side that ran less often.
 
 ```console
 $ make bench                       # everything, under an hour
@@ -74,10 +78,11 @@ def _comparison(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"## {name}\n"
     yield f"{found['what']}; load of the machine {found['load'][0]:.1f}.\n"
     yield f"![{name}](benchmarks/{name}.png)\n"
-    yield "| contender | median | spread |\n| --- | ---: | ---: |"
+    yield "| contender | runs | time | spread |\n| --- | ---: | ---: | ---: |"
     for contender, timing in found["contenders"].items():
-        spread = f"±{timing['spread'] / 2:.0%}"
-        yield f"| {contender} | {timing['median'] * 1000:,.1f} ms | {spread} |"
+        runs = len(timing["seconds"])
+        spread = f"±{timing['spread'] / 2:.0%}" if runs > 1 else ""
+        yield f"| {contender} | {runs} | {timing['median'] * 1000:,.1f} ms | {spread} |"
     if found["facts"]:
         yield "\n| counted | |\n| --- | ---: |"
         for fact, value in found["facts"].items():

@@ -53,7 +53,7 @@ def _bars(axes: Axes, contenders: Contenders) -> None:
         seconds = contenders[name]["seconds"]
         axes.plot([min(seconds), max(seconds)], [row, row], color=_LINE, linewidth=1.2)
         axes.annotate(
-            _told(medians[row]),
+            f"{_told(medians[row])}, {_times(len(seconds))}",
             (max(seconds), row),
             xytext=(5, 0),
             textcoords="offset points",
@@ -63,7 +63,7 @@ def _bars(axes: Axes, contenders: Contenders) -> None:
     if min(medians) > 0 and max(medians) / min(medians) > _WIDE:
         axes.set_xscale("log")
     axes.margins(x=0.15)
-    axes.set_xlabel("seconds, median; the line goes from best to worst", fontsize=8)
+    axes.set_xlabel("seconds, in the middle of the runs; the line: best to worst", fontsize=8)
 
 
 def _lines(axes: Axes, curve: Mapping[str, Any], contenders: Contenders) -> None:
@@ -85,8 +85,12 @@ def _lines(axes: Axes, curve: Mapping[str, Any], contenders: Contenders) -> None
     axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _tick(seconds)))
     axes.margins(x=0.1, y=0.15)
     axes.set_xlabel(curve["axis"], fontsize=8)
-    axes.set_ylabel("median", fontsize=8)
+    axes.set_ylabel("time, in the middle of the runs", fontsize=8)
     axes.legend(fontsize=8, frameon=False)
+
+
+def _times(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
 
 
 def _figures(axes: Axes, x: float, found: Sequence[float]) -> None:

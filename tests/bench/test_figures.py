@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ def ratio(value: float, kind: str = "at least", target: float | None = 3) -> dic
     return {"value": value, "kind": kind, "target": target, "holds": value >= (target or 0)}
 
 
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
 COMPARISON = {
     "name": "attempt",
     "what": "a few files",
@@ -41,9 +43,30 @@ def test_the_page_says_what_holds_and_what_does_not() -> None:
     assert "| c / d | 1.0 | at least 3 | **missed** |" in text
     assert "| e / f | 2.0 | | |" in text
     assert "![attempt](benchmarks/attempt.png)" in text
-    assert "| perago 0.6.1 | 2,000.0 ms | ±10% |" in text
+    assert "| perago 0.6.1 | 3 | 2,000.0 ms | ±10% |" in text
     assert "load of the machine 0.5" in text
     assert "2 cores), in 2 minutes" in text
+
+
+def test_one_run_is_no_median_and_has_no_spread() -> None:
+    once = {"median": 2.0, "spread": 0.0, "seconds": [2.0]}
+    found = {**COMPARISON, "contenders": {"perago 0.6.1": once}}
+    text = page.render({**DOCUMENT, "comparisons": [found]})
+    assert "| contender | runs | time | spread |" in text
+    assert "| perago 0.6.1 | 1 | 2,000.0 ms |  |" in text
+
+
+def test_the_page_that_is_published_says_how_often_each_contender_ran() -> None:
+    """As many runs as the comparison asks for; a single one is not called a median."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert text.startswith(page.HEAD)
+    tables = re.findall(r"\| contender \|.*\n\| ---.*\n((?:\|.*\n)+)", text)
+    rows = [row.split("|")[1:-1] for table in tables for row in table.splitlines()]
+    assert len(tables) == text.count("![")
+    assert {len(row) for row in rows} == {4}
+    for contender, runs, _, spread in rows:
+        assert int(runs) >= 1, contender
+        assert ("±" in spread) == (int(runs) > 1), contender
 
 
 def test_a_picture_is_drawn_and_stays_the_same(tmp_path: Path) -> None:

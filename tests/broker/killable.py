@@ -46,7 +46,7 @@ def make(directory: Path, send: Send) -> Work:
     def run(claim: Claim) -> Outcome:
         params: Any = claim.input["params"]
         send({"begun": claim.attempt.reference_task_name})
-        time.sleep(params["seconds"])
+        time.sleep(params["seconds"])  # the work
         if params["seconds"] > 60:
             raise AssertionError("nobody killed me")
         outcome = Outcome(Status.COMPLETED, output={"sum": params["add"] + 1})

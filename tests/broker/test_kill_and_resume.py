@@ -18,6 +18,7 @@ import pytest
 from perago.brokers.local.records import RunRecord, RunStatus
 from perago.brokers.local.state import State
 from perago.protocol.values import Status
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,7 +72,7 @@ def test_killed_at_a_random_moment_and_resumed(tmp_path: Path, seed: int) -> Non
         process = runner(tmp_path, run_id, seconds=0.1)
         with process:
             wait_for(process.stdout, "run_started run_resumed run_already_completed")
-            time.sleep(random_moment.uniform(0, 1.2))
+            time.sleep(random_moment.uniform(0, 1.2))  # any moment will do
             process.send_signal(signal.SIGKILL)
         run_id = the_run(tmp_path).id
     with runner(tmp_path, run_id) as process:
@@ -85,13 +86,11 @@ def test_killed_at_a_random_moment_and_resumed(tmp_path: Path, seed: int) -> Non
 def test_a_signal_stops_at_once_and_the_run_can_be_resumed(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    with runner(tmp_path, seconds=30) as process:
+    with runner(tmp_path, seconds=3600) as process:
         wait_for(process.stdout, "message", "a")
-        begin = time.monotonic()
         process.send_signal(number)
         wait_for(process.stdout, "run_stopped")
-        process.wait(10)
-        assert time.monotonic() - begin < 5
+        process.wait(LIMIT)
     assert process.returncode == 0
     run = the_run(tmp_path)
     assert run.status is RunStatus.RUNNING
@@ -102,7 +101,7 @@ def test_a_signal_stops_at_once_and_the_run_can_be_resumed(
 
 
 def test_a_second_runner_is_refused_while_the_first_lives(tmp_path: Path) -> None:
-    with runner(tmp_path, seconds=30) as first:
+    with runner(tmp_path, seconds=3600) as first:
         wait_for(first.stdout, "message", "a")
         run_id = the_run(tmp_path).id
         second = subprocess.run(
@@ -112,7 +111,7 @@ def test_a_second_runner_is_refused_while_the_first_lives(tmp_path: Path) -> Non
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=LIMIT,
         )
         assert "is being run by another process" in second.stderr
         with State(tmp_path / "state.db") as state:

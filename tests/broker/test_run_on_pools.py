@@ -55,7 +55,8 @@ def test_the_same_result(tmp_path: Path, mode: str) -> None:
     ],
 )
 def test_how_an_attempt_can_end(tmp_path: Path, given: Json, status: Status, reason: str) -> None:
-    table = TaskTable({"t": Controls(retry_count=0, timeout_seconds=1)})
+    seconds = 1 if status is Status.TIMED_OUT else 3600
+    table = TaskTable({"t": Controls(retry_count=0, timeout_seconds=seconds)})
     with State(tmp_path / "state.db") as state, pool_of("process", tmp_path) as pool:
         runner = Runner(state, pool, table, tmp_path, SystemClock())
         run = runner.run(runner.create(flow(step("a", **given)), {}).id)

@@ -31,6 +31,7 @@ from perago.clock import SystemClock
 from perago.errors import BrokerUnavailableError, RuntimeConfigError, UsageError
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Status
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -252,7 +253,7 @@ def test_many_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
     for child in children:
         child.start()
     for child in children:
-        child.join(60)
+        child.join(LIMIT)
         assert child.exitcode == 0
         child.close()
 
@@ -270,7 +271,7 @@ def test_threads_claim_each_attempt_once(state: State) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(LIMIT)
     assert sorted(claimed) == sorted(task.task_id for task in tasks)
 
 
@@ -288,7 +289,7 @@ def test_kill_at_any_instant_leaves_a_whole_state(tmp_path: Path, seed: int) -> 
     assert writer.stdout is not None
     with writer, writer.stdout:
         assert writer.stdout.readline() == b"ready\n"
-        time.sleep(random.Random(seed).uniform(0.0, 0.25))
+        time.sleep(random.Random(seed).uniform(0.0, 0.25))  # any moment will do
         writer.send_signal(signal.SIGKILL)
     with State(path) as state:
         for run in state.runs(10_000):

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import LIMIT
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -51,7 +53,7 @@ def perago(project: Path) -> Perago:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=LIMIT,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 

@@ -59,7 +59,7 @@ def test_t5_the_advice_can_be_pasted(lab: Lab, inside: Perago) -> None:
 def test_only_what_is_asked_for(lab: Lab, inside: Perago) -> None:
     assert inside("report", "--task", "nobody", "--json").json["tasks"] == []
     assert inside("report", "--since", "1h", "--json").json["tasks"] != []
-    time.sleep(0.2)
+    time.sleep(0.2)  # so that they are older than what is asked for
     assert "no attempts" in inside("report", "--since", "0.1s").out
 
 

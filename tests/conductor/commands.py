@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
+from tests.patience import LIMIT
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Shell:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=LIMIT,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 

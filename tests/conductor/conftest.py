@@ -11,15 +11,15 @@ from perago.brokers.conductor.client import ConductorClient
 from perago.dev import ConductorEndpoint
 from perago.settings import ConductorSettings
 from tests.conductor.lab import Lab, new_lab
+from tests.faults.impatience import SkippingClock, give_up_on_silence
 from tests.faults.proxy import Proxy
-
-CALL_SECONDS = 6.0
+from tests.patience import LIMIT
 
 
 @pytest.fixture
 def truth(conductor_server: ConductorEndpoint) -> Iterator[ConductorClient]:
     """Give the server itself: what it says here came through nothing that is faulted."""
-    client = ConductorClient(ConductorSettings(conductor_server.url))
+    client = ConductorClient(ConductorSettings(conductor_server.url), call_seconds=LIMIT)
     yield client
     client.close()
 
@@ -37,9 +37,14 @@ def proxy(conductor_server: ConductorEndpoint) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def faulted(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConductorClient]:
-    """Give a client behind the proxy that does not wait long; nothing else is changed."""
-    monkeypatch.setattr(client_module, "_PAUSES", (0.01, 0.02, 0.03))
-    client = ConductorClient(ConductorSettings(proxy.url), call_seconds=CALL_SECONDS)
+def clock(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> SkippingClock:
+    """Give a clock that is ahead by all that need not be waited for."""
+    return give_up_on_silence(proxy, monkeypatch, client_module)
+
+
+@pytest.fixture
+def faulted(proxy: Proxy, clock: SkippingClock) -> Iterator[ConductorClient]:
+    """Give a client behind the proxy that waits for nothing that does not come."""
+    client = ConductorClient(ConductorSettings(proxy.url))
     yield client
     client.close()

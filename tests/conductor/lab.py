@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,22 +12,16 @@ from perago.brokers.conductor.errors import Call
 from perago.brokers.conductor.mapping import claim_of
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Status
+from tests.patience import until
 
 T = TypeVar("T")
 OWNER = "data@example.com"
-WAIT_SECONDS = 60.0
 DONE = Outcome(Status.COMPLETED, {"result": {"answer": 42, "nothing": None, "list": [1, {}]}})
 
 
-def eventually(look: Callable[[], T | None], what: str) -> T:
+def eventually(look: Callable[[], T | None], what: str, every: float = 0.05) -> T:
     """Wait until something is there."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{what} did not come")
+    return until(look, what, every=every)
 
 
 @dataclass(frozen=True)

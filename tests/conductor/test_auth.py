@@ -16,6 +16,7 @@ from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.tokens import USUAL_SECONDS, Tokens, token_of
 from perago.errors import BrokerUnavailableError, PermissionRefusedError
 from perago.settings import ConductorSettings
+from tests.patience import LIMIT
 
 KEY, SECRET = "CANARY-KEY", "CANARY-SECRET"
 NOW = 1_800_000_000.0
@@ -95,12 +96,12 @@ def accounts() -> Iterator[Accounts]:
     thread.start()
     yield server
     server.shutdown()
-    thread.join(10)
+    thread.join(LIMIT)
     server.server_close()
 
 
 def client_of(accounts: Accounts, secret: str = SECRET) -> ConductorClient:
-    return ConductorClient(ConductorSettings(accounts.url, KEY, secret), call_seconds=10)
+    return ConductorClient(ConductorSettings(accounts.url, KEY, secret))
 
 
 def test_one_token_serves_many_requests_and_threads(accounts: Accounts) -> None:
@@ -109,7 +110,7 @@ def test_one_token_serves_many_requests_and_threads(accounts: Accounts) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(LIMIT)
     assert accounts.logins == 1
     assert accounts.times("/api/tasks/t") == 8
     client.close()

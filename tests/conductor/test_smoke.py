@@ -12,6 +12,7 @@ import pytest
 from perago.brokers.conductor.client import Ask, ConductorClient
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
 from tests.lakefs_lab import ArrangedLakeFS, new_name
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "real_conductor_lakefs_smoke.py"
@@ -34,7 +35,7 @@ def smoke(directory: Path, repository: str, dotenv: str) -> subprocess.Completed
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=LIMIT,
     )
 
 

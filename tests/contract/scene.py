@@ -12,6 +12,7 @@ from perago.protocol.paths import is_action
 from perago.protocol.publication import Write
 from perago.protocol.values import Entry, StagedWorkspace, Staging
 from tests.contract.backend import Backend, entry_of
+from tests.patience import LIMIT
 
 FILES = {
     "ws/raw/one.txt": b"one",
@@ -77,7 +78,7 @@ class Scene:
                 fence=fence or self.backend.fences[-1],
                 message=message,
                 metadata=metadata or {},
-                timeout_seconds=10,
+                timeout_seconds=LIMIT,
             )
         )
 

@@ -22,6 +22,7 @@ from perago.dev.recipes import CONDUCTOR, LAKEFS
 from perago.protocol.budget import Budget
 from perago.settings import parse_duration, parse_size
 from perago.worker.serving import Endpoint
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -32,7 +33,7 @@ VARIABLE = re.compile(r"\b(?:PERAGO|LAKECTL|CONDUCTOR)_[A-Z][A-Z_]+[A-Z]\b")
 
 
 def lint(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "warning" not in (done.stdout + done.stderr).lower()
 
@@ -109,7 +110,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     copy.write_text(text)
     done = subprocess.run(
         [analyze, "verify", "--man=no", str(copy)],
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
     ours = [line for line in done.stderr.splitlines() if "perago-worker" in line]
     assert ours == []

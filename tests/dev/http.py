@@ -8,6 +8,7 @@ import urllib.request
 from typing import Any
 
 from perago.dev import LakeFSEndpoint
+from tests.patience import LIMIT
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -20,19 +21,19 @@ def ask(url: str, method: str = "GET", *, body: object = None, user: str = "") -
         request.add_header("Content-Type", "application/json")
     if user:
         request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
-    with _DIRECT.open(request, timeout=60) as response:
+    with _DIRECT.open(request, timeout=LIMIT) as response:
         return json.loads(response.read() or b"null")
 
 
 def send(url: str, content: bytes) -> str:
     """PUT bytes to a presigned address; gives their entity tag."""
     request = urllib.request.Request(url, content, method="PUT")  # noqa: S310
-    with _DIRECT.open(request, timeout=60) as response:
+    with _DIRECT.open(request, timeout=LIMIT) as response:
         return str(response.headers["ETag"])
 
 
 def fetch(url: str) -> bytes:
-    with _DIRECT.open(url, timeout=60) as response:
+    with _DIRECT.open(url, timeout=LIMIT) as response:
         return bytes(response.read())
 
 

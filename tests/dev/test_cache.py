@@ -18,6 +18,7 @@ from perago.dev.narration import Silent
 from perago.dev.recipes import JarRecipe
 from perago.dev.tools import Tools
 from perago.dev.unpacking import class_path, unpack
+from tests.patience import LIMIT
 
 CONTENT = b"a small program"
 RECIPE = JarRecipe(
@@ -181,6 +182,6 @@ def test_two_processes_do_not_make_the_same_thing_twice(cache: Cache, tmp_path: 
     seen = tmp_path / "seen"
     words = [sys.executable, "-c", RACER, str(cache.root), str(seen), RECIPE.unpacked_sha256]
     racers = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    places = {racer.communicate(timeout=60)[0].strip() for racer in racers}
+    places = {racer.communicate(timeout=LIMIT)[0].strip() for racer in racers}
     assert places == {str(cache.place(RECIPE))}
     assert seen.read_text() == "made\n"

@@ -16,8 +16,11 @@ from perago.cli.dev import app
 from perago.dev import Instance
 from perago.errors import PeragoError
 from tests.dev.http import LakeFS
+from tests.patience import LIMIT, TEST_SECONDS
 
-pytestmark = pytest.mark.timeout(1500)
+# The servers may have to be built first.
+pytestmark = pytest.mark.timeout(3 * TEST_SECONDS)
+
 Dev = Callable[..., str]
 
 
@@ -58,7 +61,7 @@ def test_up_status_logs_down(dev: Dev, tmp_path: Path) -> None:
     assert {each["server"] for each in described(dev("logs", "--json"))} == {"lakefs"}
 
     os.kill(lakefs["pid"], signal.SIGKILL)
-    instance.record.servers["lakefs"].process.wait(10)
+    instance.record.servers["lakefs"].process.wait(LIMIT)
     assert "dead" in dev("status")
 
     dev("down")

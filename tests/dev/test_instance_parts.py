@@ -19,6 +19,7 @@ from perago.dev.processes import detach
 from perago.dev.record import InstanceRecord, ServerRecord, load, save
 from perago.dev.sources import Sources
 from perago.errors import UsageError
+from tests.patience import LIMIT, until
 
 
 def test_a_reserved_port_is_nobody_elses(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_detached_process_has_a_log_and_can_be_stopped(tmp_path: Path) -> None
     process = detach([sys.executable, "-c", script], tmp_path, os.environ, tmp_path / "log")
     assert process.alive
     assert process.memory() > 0
-    assert process.stop(10)
+    assert process.stop(LIMIT)
     assert not process.alive
 
 
@@ -100,10 +101,7 @@ def test_one_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> N
         "print('deaf', flush=True); time.sleep(60)"
     )
     process = detach([sys.executable, "-c", script], tmp_path, os.environ, ready)
-    for _ in range(200):
-        if ready.read_text():
-            break
-        process.wait(0.05)
+    until(ready.read_text, "its first word")
     assert not process.stop(0.3)
     assert not process.alive
 

@@ -8,8 +8,10 @@ import pytest
 
 from perago.dev import start
 from tests.dev.http import ask
+from tests.patience import TEST_SECONDS
 
-pytestmark = pytest.mark.timeout(1500)
+# The servers may have to be built first.
+pytestmark = pytest.mark.timeout(3 * TEST_SECONDS)
 
 
 def test_it_keeps_task_definitions_over_a_crash(home: Path) -> None:

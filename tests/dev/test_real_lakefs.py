@@ -13,9 +13,12 @@ import pytest
 from perago.dev import Instance, start
 from perago.errors import UsageError
 from tests.dev.http import LakeFS, ask, fetch, send
+from tests.patience import LIMIT, TEST_SECONDS
+
+# The servers may have to be built first.
+pytestmark = pytest.mark.timeout(3 * TEST_SECONDS)
 
 # The first run on a machine compiles lakeFS.
-pytestmark = pytest.mark.timeout(1500)
 
 
 def test_it_takes_the_generated_keys_and_no_others(lakefs: Instance) -> None:
@@ -65,7 +68,7 @@ def test_a_killed_server_is_dead_and_comes_back(home: Path) -> None:
         assert first.state == "running"
         assert first.memory_bytes > 10_000_000
         os.kill(first.pid, signal.SIGKILL)
-        instance.record.servers["lakefs"].process.wait(10)
+        instance.record.servers["lakefs"].process.wait(LIMIT)
         assert instance.status()[0].state == "dead"
         instance.up(["lakefs"])
         second = instance.status()[0]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import LIMIT
+
 Run = Callable[..., str]
 
 
@@ -27,7 +29,7 @@ def run(tmp_path: Path) -> Run:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=LIMIT,
         )
         assert bool(done.returncode) == fails, done.stdout + done.stderr
         return done.stdout + done.stderr

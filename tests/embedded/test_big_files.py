@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from perago.stores.embedded import EmbeddedStore
+from tests.patience import LIMIT
 
 STREAMER = Path(__file__).with_name("streamer.py")
 BYTES = int(os.environ.get("PERAGO_TEST_BIG_BYTES", str(1 << 30)))
@@ -26,7 +27,7 @@ def test_a_big_file_needs_little_memory(store: EmbeddedStore, root: Path, tmp_pa
             [sys.executable, str(STREAMER), str(root), str(source), str(target)],
             stdout=subprocess.PIPE,
             check=True,
-            timeout=110,
+            timeout=LIMIT,
         )
         assert target.stat().st_size == BYTES
         assert int(done.stdout) < CEILING

@@ -25,6 +25,7 @@ from perago.stores.embedded import EmbeddedStore, commits
 from perago.stores.embedded.catalogue import Catalogue
 from perago.stores.embedded.commits import Note
 from tests.embedded.contents import check
+from tests.patience import LIMIT
 
 
 def test_a_new_repository_has_one_empty_commit_on_its_default_branch(store: EmbeddedStore) -> None:
@@ -146,7 +147,7 @@ def test_many_may_open_a_new_store_at_once(tmp_path: Path) -> None:
         start = threading.Barrier(8)
 
         def open_and_use(number: int, root: Path = root, start: threading.Barrier = start) -> str:
-            start.wait(timeout=30)
+            start.wait(timeout=LIMIT)
             return EmbeddedStore(root).create_repository(f"repository-{number}").id
 
         with ThreadPoolExecutor(8) as pool:

@@ -16,6 +16,7 @@ from perago.stores.embedded import store as stores
 from perago.transfer import copying
 from tests.embedded.clock import Clock
 from tests.embedded.contents import check, tree
+from tests.patience import LIMIT
 
 DAY = 86_400.0
 
@@ -142,7 +143,7 @@ def test_uploads_and_collections_at_the_same_time(store: EmbeddedStore, tmp_path
         try:
             while not over.is_set():
                 own.collect(0)
-                time.sleep(0.001)
+                time.sleep(0.001)  # lets the uploads have their turn
         except BaseException as failure:  # noqa: BLE001 -- shown by the test
             failures.append(failure)
         finally:
@@ -160,7 +161,7 @@ def test_uploads_and_collections_at_the_same_time(store: EmbeddedStore, tmp_path
             store.drop(staging)
     finally:
         over.set()
-        collector.join(timeout=30)
+        collector.join(timeout=LIMIT)
     assert not failures
     check(store)
 

@@ -22,7 +22,7 @@ def run_and_kill(root: Path, after_seconds: float) -> int:
     ) as process:
         assert process.stdout is not None
         said = [process.stdout.readline()]  # it works now
-        time.sleep(after_seconds)
+        time.sleep(after_seconds)  # any moment will do
         process.kill()
         said += process.stdout.read().splitlines()
     return int([line for line in said if line][-1])
@@ -41,7 +41,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_state(store: EmbeddedStore, r
         assert files == {b"%d" % number * 1000}
         assert [key for key in published if key.startswith("old/")] == [f"old/{number}"]
         check(store)
-    assert said > KILLS
+    assert said >= KILLS
     for branch in store.branches("demo", hidden=True):
         if branch.hidden:
             store.delete_branch("demo", branch.name)

@@ -22,6 +22,7 @@ from perago.protocol.values import Entry, Staging
 from perago.stores.embedded import EmbeddedStore
 from perago.transfer import copying
 from tests.embedded.contents import check, tree
+from tests.patience import LIMIT
 
 BIG = 3 * copying.CHUNK + 17
 
@@ -221,7 +222,7 @@ def test_many_threads_share_one_store(store: EmbeddedStore) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=LIMIT)
     assert not failures
     check(store)
 

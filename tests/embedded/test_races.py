@@ -12,6 +12,7 @@ import pytest
 
 from perago.stores.embedded import EmbeddedStore
 from tests.embedded.contents import check, tree
+from tests.patience import LIMIT
 
 RACER = Path(__file__).with_name("racer.py")
 
@@ -33,7 +34,7 @@ def racers(root: Path, names: list[str], rounds: int) -> Iterator[list[subproces
     finally:
         for process in started:
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=LIMIT)
 
 
 def hear(process: subprocess.Popen[str]) -> str:

@@ -25,6 +25,7 @@ from perago import (
     task,
 )
 from perago.protocol import restart
+from tests.patience import scaled
 
 restart.BACKOFF_SECONDS = (0.05,)  # type: ignore[assignment]
 restart._LEAST_DEATHS = 1_000_000  # noqa: SLF001 - the breaker has tests of its own
@@ -36,9 +37,9 @@ CONTROLS = TaskControls(
     retry=RetryPolicy(count=5, delay_seconds=0),
     timeout=TimeoutPolicy(response_seconds=int(os.environ.get("ACTS_RESPONSE", "60"))),
     publish_budget=PublishBudget(
-        observed_merge_p99_seconds=1,
-        safety_margin_seconds=1,
-        lakefs_merge_timeout_seconds=float(os.environ.get("ACTS_MERGE", "5")),
+        observed_merge_p99_seconds=scaled(1),
+        safety_margin_seconds=scaled(2),
+        lakefs_merge_timeout_seconds=float(os.environ.get("ACTS_MERGE", str(scaled(6)))),
         conductor_completion_timeout_seconds=10,
         worker_shutdown_grace_seconds=10,
         heartbeat_interval_seconds=10,
@@ -97,7 +98,7 @@ def _wait(act: Act) -> None:
         if perago.cancelled():
             Path(f"{act.path}.cancelled").touch()
             raise perago.TaskFailed("nobody wants this any more")
-        time.sleep(0.02)
+        time.sleep(0.02)  # between two looks
 
 
 def _nothing(workspace: Path) -> None:
@@ -127,7 +128,7 @@ def _memory(workspace: Path) -> None:
     kept = []
     while True:
         kept.append(bytearray(os.urandom(1 << 20)) * 8)
-        time.sleep(0.005)
+        time.sleep(0.005)  # the supervisor has to see it grow
 
 
 DEEDS = {

@@ -37,7 +37,7 @@ def files(workspace: Path) -> list[Path]:
 def make(workspace: Path, params: Nothing) -> Count:
     for number in range(FILES):
         (workspace / f"{number:03}.txt").write_text(f"line {number}\n" * 50)
-        time.sleep(PAUSE)
+        time.sleep(PAUSE)  # the work
     return Count(files=FILES)
 
 
@@ -52,7 +52,7 @@ def double(workspace: Path, params: Nothing) -> Count:
         target = workspace / "double" / file.name
         target.parent.mkdir(exist_ok=True)
         target.write_text(file.read_text() * 2)
-        time.sleep(PAUSE)
+        time.sleep(PAUSE)  # the work
     return Count(files=len(files(workspace)))
 
 
@@ -65,7 +65,7 @@ def double(workspace: Path, params: Nothing) -> Count:
 def thin(workspace: Path, params: Nothing) -> Count:
     for file in files(workspace)[::3]:
         file.unlink()
-        time.sleep(PAUSE)
+        time.sleep(PAUSE)  # the work
     return Count(files=len(files(workspace)))
 
 
@@ -73,7 +73,7 @@ def thin(workspace: Path, params: Nothing) -> Count:
 def idle(workspace: Path, params: Nothing) -> Count:
     for file in files(workspace):
         file.write_text(file.read_text())
-        time.sleep(PAUSE)
+        time.sleep(PAUSE)  # the work
     return Count(files=len(files(workspace)))
 
 
@@ -86,7 +86,7 @@ def idle(workspace: Path, params: Nothing) -> Count:
 def total(workspace: Path, params: Nothing) -> Count:
     found = files(workspace)
     lines = [f"{file.relative_to(workspace)} {file.stat().st_size}\n" for file in found]
-    time.sleep(20 * PAUSE)
+    time.sleep(20 * PAUSE)  # the work
     (workspace / "total.csv").write_text("".join(lines))
     return Count(files=len(found))
 
@@ -98,6 +98,6 @@ def total(workspace: Path, params: Nothing) -> Count:
     controls=NOW,
 )
 def look(workspace: Path, params: Nothing) -> Count:
-    time.sleep(20 * PAUSE)
+    time.sleep(20 * PAUSE)  # the work
     (workspace / "scratch").write_text("never seen")
     return Count(files=len(files(workspace)))

@@ -23,8 +23,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
+from tests.patience import LIMIT
+
 HOST = "127.0.0.1"
-FORWARD_SECONDS = 60.0
+ENOUGH_DROPS = 3
+FORWARD_SECONDS = LIMIT
 _HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "expect"})
 
 
@@ -107,6 +110,12 @@ class Exchange:
         """Break the connection off without a word."""
         self._handler.reset()
 
+    def wait_for(self, released: threading.Event) -> None:
+        """Say nothing until released, or until the proxy ends."""
+        self.proxy.silent.add(self.port)
+        self.proxy.wait_for(released)
+        self.proxy.silent.discard(self.port)
+
 
 # --- faults ---------------------------------------------------------------------------------------
 
@@ -179,7 +188,7 @@ class Hang:
     released: threading.Event = field(default_factory=threading.Event)
 
     def meet(self, exchange: Exchange) -> None:
-        exchange.proxy.wait_for(self.released)
+        exchange.wait_for(self.released)
         exchange.reset()
 
 
@@ -191,7 +200,7 @@ class Hold:
     done: threading.Event = field(default_factory=threading.Event)
 
     def meet(self, exchange: Exchange) -> None:
-        exchange.proxy.wait_for(self.released)
+        exchange.wait_for(self.released)
         if self.released.is_set():
             answer = exchange.forward()
             self.done.set()
@@ -214,7 +223,7 @@ class HangAfter:
 
     def meet(self, exchange: Exchange) -> None:
         exchange.forward()
-        exchange.proxy.wait_for(self.released)
+        exchange.wait_for(self.released)
         exchange.reset()
 
 
@@ -238,10 +247,11 @@ class Truncate:
 
 @dataclass(frozen=True)
 class Drip:
-    """The body comes in drops."""
+    """The body comes in drops; ``endless``: in so many that nobody waits for the last one."""
 
     size: int
     pause_seconds: float
+    endless: bool = False
 
     def meet(self, exchange: Exchange) -> None:
         exchange.reply(exchange.forward(), drip=self)
@@ -316,6 +326,8 @@ class Proxy:
         self.target = target
         self.seen: list[Seen] = []
         self.problems: list[str] = []
+        self.silent: set[int] = set()
+        """The ports of those clients that wait for something that is not to come."""
         self._rules: list[Rule] = []
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -485,7 +497,9 @@ class _Handler(BaseHTTPRequestHandler):
             for start in range(0, len(body), drip.size):
                 self.wfile.write(body[start : start + drip.size])
                 self.wfile.flush()
-                time.sleep(drip.pause_seconds)
+                if drip.endless and start >= ENOUGH_DROPS * drip.size:
+                    self.server.proxy.silent.add(self.client_address[1])
+                time.sleep(drip.pause_seconds)  # the fault itself
         self.wfile.flush()
 
     def reset(self) -> None:

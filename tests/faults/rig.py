@@ -19,10 +19,11 @@ from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import install_fence
 from tests.faults.acts_of import after, given
 from tests.faults.checker import Checker, Line
+from tests.patience import LIMIT
 from tests.worker.stage import Stage, Worker, eventually
 
 BRANCH = "main"
-READY_SECONDS = 240.0
+READY_SECONDS = 2 * LIMIT
 ROOT = Path(__file__).parents[2]
 
 

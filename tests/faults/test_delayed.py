@@ -18,8 +18,9 @@ from tests.faults.conftest import NewRig
 from tests.faults.paths import MODES, OnPath, selected
 from tests.faults.proxy import Exchange, Hold, Proxy
 from tests.faults.rig import BRANCH, Begun, Rig, kill_at
+from tests.patience import LIMIT, scaled
 
-PATIENCE_SECONDS = 100.0
+PATIENCE_SECONDS = 2 * LIMIT
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Holding:
 
 @pytest.fixture(scope="module")
 def rig(new_rig: NewRig, proxy: Proxy) -> Rig:
-    rig = new_rig(LAKECTL_SERVER_ENDPOINT_URL=proxy.url, ACTS_MERGE="2")
+    rig = new_rig(LAKECTL_SERVER_ENDPOINT_URL=proxy.url, ACTS_MERGE=str(scaled(3)))
     rig.work(2, kill_at((case.step, 0, "after publish") for case in CASES if case.victim))
     return rig
 

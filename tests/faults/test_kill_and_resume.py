@@ -18,6 +18,7 @@ import pytest
 
 from perago.protocol.values import Status
 from perago.wiring import Home
+from tests.patience import LIMIT
 
 STEPS = ("make", "double", "thin", "idle", "total", "look")
 PUBLISHING = ("make", "double", "thin", "total")
@@ -82,7 +83,7 @@ def run_id_of(process: subprocess.Popen[str]) -> str:
 
 def kill_somewhere(process: subprocess.Popen[str], chance: random.Random, span: float) -> None:
     """Let it work for a random while, then kill the runner, or now and then an executor."""
-    time.sleep(chance.uniform(0, span))
+    time.sleep(chance.uniform(0, span))  # any moment will do
     victim = process.pid
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     if chance.random() < 0.2 and children.exists():
@@ -93,7 +94,7 @@ def kill_somewhere(process: subprocess.Popen[str], chance: random.Random, span: 
     except ProcessLookupError:
         return
     if victim != process.pid:
-        time.sleep(chance.uniform(0, span))
+        time.sleep(chance.uniform(0, span))  # any moment will do
         process.kill()
 
 
@@ -130,7 +131,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trees, float]
     process = victim.first()
     run_id = run_id_of(process)
     began = time.monotonic()
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=LIMIT)
     span = time.monotonic() - began
     assert process.returncode == 0, out
     found = trees(victim.home)
@@ -139,7 +140,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trees, float]
     return found, span
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_v1_to_v7_killed_at_random_moments(
     tmp_path: Path, undisturbed: tuple[Trees, float], seed: int
@@ -156,7 +156,7 @@ def test_v1_to_v7_killed_at_random_moments(
         while True:
             if kills < KILLS:
                 kill_somewhere(process, chance, span)
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=LIMIT)
             if process.returncode == 0:
                 break
             assert process.returncode == -signal.SIGKILL, out

@@ -24,10 +24,11 @@ from tests.faults.paths import (
     selected,
 )
 from tests.faults.rig import Begun, Rig, kill_at
+from tests.patience import LIMIT
 from tests.worker.stage import eventually
 
 EXECUTORS = 4
-PATIENCE_SECONDS = 110.0
+PATIENCE_SECONDS = 2 * LIMIT
 UNDISTURBED = ""
 
 

@@ -21,10 +21,11 @@ from tests.faults.conftest import NewRig
 from tests.faults.paths import MODES, OnPath, selected
 from tests.faults.proxy import Exchange, Proxy
 from tests.faults.rig import Begun, Rig, children, kill_at
+from tests.patience import LIMIT
 from tests.worker.stage import Worker, eventually
 
 EXECUTORS = 3
-PATIENCE_SECONDS = 110.0
+PATIENCE_SECONDS = 2 * LIMIT
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ again or its fate can be read, after a retry where it cannot (the table of ``fau
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,12 +33,12 @@ from tests.faults.proxy import (
     Truncate,
 )
 from tests.faults.rig import Begun, Rig, kill_at
+from tests.patience import LIMIT, scaled
 from tests.worker.stage import eventually
 
-PATIENCE_SECONDS = 200.0
+PATIENCE_SECONDS = 2 * LIMIT
 AWAY_SECONDS = 1.0
-RESPONSE_SECONDS = 12
-pytestmark = pytest.mark.timeout(300)
+RESPONSE_SECONDS = math.ceil(scaled(12))
 
 Statuses = list[str]
 ONCE: Statuses = ["COMPLETED"]
@@ -125,7 +126,7 @@ REFUSED = selected(
 
 @pytest.fixture(scope="module")
 def rig(new_rig: NewRig, proxy: Proxy) -> Rig:
-    rig = new_rig(LAKECTL_SERVER_ENDPOINT_URL=proxy.url, ACTS_MERGE="4")
+    rig = new_rig(LAKECTL_SERVER_ENDPOINT_URL=proxy.url, ACTS_MERGE=str(scaled(5)))
     rig.work(5, kill_at((case.step, 0, "after publish") for case in CASES if case.victim))
     return rig
 

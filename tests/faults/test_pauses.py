@@ -9,6 +9,7 @@ different points are lost together, so that the timeout is waited for once.
 from __future__ import annotations
 
 import itertools
+import math
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,16 +22,15 @@ from tests.faults.campaign import cases_of
 from tests.faults.conftest import NewRig
 from tests.faults.paths import AFTER_ABANDONED, ALL, FENCES, MODES, POINTS_OF, OnPath, selected
 from tests.faults.rig import BRANCH, Begun, Rig, is_stopped, kill_at, signal_all
+from tests.patience import LIMIT, scaled
 from tests.worker.stage import Worker, eventually
 
 TOGETHER = 24 if ALL else 8
-RESPONSE_SECONDS = 4
-PATIENCE_SECONDS = 320.0
+RESPONSE_SECONDS = math.ceil(scaled(5))
+PATIENCE_SECONDS = 3 * LIMIT
 LAST = "after directory cleanup"
 WINDOW = ("after second attempt fence", "before publish", "decision")
 """Behind the last question and before the write: what only the server itself can fence."""
-
-pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True)

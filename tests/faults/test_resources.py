@@ -16,12 +16,12 @@ import pytest
 from tests.faults.conftest import NewRig
 from tests.faults.paths import selected
 from tests.faults.rig import Rig
+from tests.patience import LIMIT
 from tests.worker.stage import Worker, eventually
 
-PATIENCE_SECONDS = 110.0
+PATIENCE_SECONDS = 2 * LIMIT
 SMALL = "16m"
 FULL = "64k"
-pytestmark = pytest.mark.timeout(240)
 
 
 def mounting(variable: str, size: str) -> list[str]:
@@ -101,7 +101,7 @@ def inside(worker: Worker, *words: str, place: Path | None = None) -> None:
     """Do something in the namespace of a worker; the last word is a place, or else its root."""
     root = str(worker.root).removeprefix(f"/proc/{worker.process.pid}/root")
     enter = ["nsenter", "--preserve-credentials", "-U", "-m", "-t", str(worker.process.pid)]
-    subprocess.run([*enter, *words, str(place or root)], check=True, timeout=30)
+    subprocess.run([*enter, *words, str(place or root)], check=True, timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,10 +27,10 @@ from tests.faults.conftest import NewRig
 from tests.faults.paths import ALL, FENCES, MODES, OnPath, selected
 from tests.faults.proxy import Exchange, Proxy, Rule, Seen
 from tests.faults.rig import Begun, Rig, kill_at
+from tests.patience import LIMIT, scaled
 from tests.worker.stage import Worker, eventually
 
-PATIENCE_SECONDS = 110.0
-pytestmark = pytest.mark.timeout(240)
+PATIENCE_SECONDS = 2 * LIMIT
 
 
 # --- lakeFS restarted -----------------------------------------------------------------------------
@@ -349,7 +350,7 @@ def assert_reported_once(rig: Rig, begun: Begun, worker: Worker) -> None:
 @pytest.mark.parametrize(("how", "fence"), AWAY if ALL else AWAY[-1:])
 def test_conductor_away_at_report(new_rig: NewRig, conductor: Proxy, how: str, fence: str) -> None:
     """P7, R2: the report waits for the engine as long as the lease lives; nothing is done twice."""
-    rig = new_rig(20, CONDUCTOR_SERVER_URL=f"{conductor.url}/api")
+    rig = new_rig(math.ceil(scaled(20)), CONDUCTOR_SERVER_URL=f"{conductor.url}/api")
     worker = rig.work(1)
     away = Away(AWAY_SECONDS, how == "applied")
     rule = Rule(away, *AT_REPORT, where=_completes)
@@ -372,7 +373,7 @@ REBORN = [
     for how in ("not applied", "applied")
     for fence in FENCES
 ]
-REBORN_SECONDS = 120
+REBORN_SECONDS = math.ceil(scaled(120))
 """The lease of these tasks: the server needs a while to come back."""
 
 

@@ -14,15 +14,15 @@ from tests.faults.campaign import Campaign, cases_of
 from tests.faults.conftest import NewRig
 from tests.faults.paths import BODY, POINTS_OF
 from tests.faults.rig import Begun, Rig, kill_at
+from tests.patience import LIMIT
 
 MODULE = "tests.faults.acts_spark"
-PATIENCE_SECONDS = 380.0
+PATIENCE_SECONDS = 3 * LIMIT
 SKIPPED = {"before download", "during download", "downloaded", "after download"} | {
     "during stage",
     "uploaded",
 }
 """Nothing is downloaded or uploaded by the attempt itself."""
-pytestmark = pytest.mark.timeout(400)
 
 
 @dataclass(frozen=True)

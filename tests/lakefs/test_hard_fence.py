@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +40,7 @@ from tests.lakefs.hard import (
 )
 from tests.lakefs.tasks import GIVEN, after
 from tests.lakefs_lab import ArrangedLakeFS, new_name
+from tests.patience import LIMIT, until
 
 THEIRS = """\
 name: theirs
@@ -220,12 +220,10 @@ def test_k3_a_process_killed_between_the_halves_leaves_what_the_next_attempt_com
             assert killed.stdin
             killed.stdin.write(json.dumps(said))
             killed.stdin.close()
-            deadline = time.monotonic() + 60
-            while len(bench.proxy.matching(*RESET)) < 2 and time.monotonic() < deadline:
-                time.sleep(0.05)
+            until(lambda: len(bench.proxy.matching(*RESET)) == 2, "the second half")
         finally:
             killed.kill()
-            assert killed.wait(30) == -signal.SIGKILL
+            assert killed.wait(LIMIT) == -signal.SIGKILL
     assert bench.head.parents == (head.id, made)
     assert_published(bench, a, first.retry(), "first")
 
@@ -279,14 +277,15 @@ def test_p9_a_protected_branch_is_refused_before_anything_is_half_done(
 
 def wait_until_protected(bench: Bench) -> None:
     """Wait until the server has read its new settings."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+
+    def is_protected() -> bool:
         try:
             ask(bench, "PUT", "branches", BRANCH, "hard_reset", query={"ref": BRANCH})
         except PermissionRefusedError:
-            return
-        time.sleep(0.1)
-    raise AssertionError("the branch is not protected")
+            return True
+        return False
+
+    until(is_protected, "a protected branch", every=0.1)
 
 
 # --- proof --------------------------------------------------------------------------------------

@@ -26,13 +26,14 @@ from perago.stores.lakefs.installing import install_fence
 from perago.transfer.wire import path_of
 from tests.contract.backend import entry_of
 from tests.lakefs_lab import ArrangedLakeFS, new_name
+from tests.patience import LIMIT, TEST_SECONDS
 
 RACERS = 16
 ROUNDS = int(os.environ.get("PERAGO_RACE_ROUNDS", "3"))
 SOFT_ROUNDS = max(1, ROUNDS // 10)
 """What a weaker fence lets happen shows in the first round; the others are to be sure."""
 
-pytestmark = pytest.mark.timeout(120 + 20 * ROUNDS)
+pytestmark = pytest.mark.timeout(TEST_SECONDS + 20 * ROUNDS)
 
 
 class Track:
@@ -68,7 +69,7 @@ class Track:
     def apply(self, decision: Write, fence: FenceKind, name: str = "") -> Published:
         said = {"perago.execution_id": name, "perago.expected_head": decision.head}
         where = self.repository, "main"
-        return self.store.apply(Publication(*where, decision, fence, "race", said, 30.0))
+        return self.store.apply(Publication(*where, decision, fence, "race", said, LIMIT))
 
     def move(self, ref: str) -> None:
         """Put the branch where a round begins."""
@@ -84,7 +85,7 @@ class Track:
 
         def publish(number: int) -> tuple[Write, Published | PeragoError]:
             mine = decision(self.staged[number])
-            ready.wait(30)
+            ready.wait(LIMIT)
             try:
                 return mine, self.apply(mine, fence, f"racer-{number}")
             except PeragoError as error:

@@ -13,6 +13,7 @@ from perago.dev import LakeFSEndpoint
 from tests.faults.proxy import Rule, Say
 from tests.lakefs.bench import Bench
 from tests.lakefs.tasks import GIVEN
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "real_lakefs_publication_protocol_smoke.py"
@@ -39,7 +40,7 @@ def smoke(
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=LIMIT,
     )
 
 

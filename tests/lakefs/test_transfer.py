@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +42,7 @@ from tests.lakefs import tasks
 from tests.lakefs.bench import Bench
 from tests.lakefs.tasks import GIVEN, MIB, after
 from tests.lakefs_lab import ArrangedLakeFS
+from tests.patience import LIMIT, until
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -444,13 +444,15 @@ def wait_until_protected(bench: Bench) -> None:
     """The server keeps settings for a few seconds; a reset to the head itself changes nothing."""
     path = path_of("repositories", bench.repository, "branches", "main", "hard_reset")
     reset = Ask("reset", "PUT", path, Call.PUBLISH, query={"ref": bench.head.id})
-    for _ in range(100):
+
+    def is_protected() -> bool:
         try:
             bench.truth.client.ask(reset)
         except PermissionRefusedError:
-            return
-        time.sleep(0.2)
-    pytest.fail("the branch is not protected")
+            return True
+        return False
+
+    until(is_protected, "a protected branch", every=0.2)
 
 
 def test_p9_a_merge_that_is_not_permitted_names_the_permission(bench: Bench) -> None:
@@ -613,6 +615,6 @@ def test_processes_that_share_a_cache_all_read_what_is_right(
         for number in range(3)
     ]
     for process in running:
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=LIMIT)
         assert process.returncode == 0
         assert told.split() == [wanted.hexdigest()] * 6

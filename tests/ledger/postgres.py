@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +18,11 @@ from urllib.parse import quote
 
 import psycopg
 
+from tests.patience import LIMIT, until
+
 PASSWORD = "p@ss/word:4711"  # noqa: S105 - of a server that lives as long as a test
 NOBODY = 65534
-START_SECONDS = 60.0
+START_SECONDS = LIMIT
 
 
 @dataclass(frozen=True)
@@ -98,16 +99,15 @@ def _serving(programs: Path, home: Path, who: dict[str, Any]) -> Iterator[Postgr
 
 
 def _await(server: PostgresServer, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
+    def answers() -> bool:
         try:
             psycopg.connect(server.address, connect_timeout=5).close()
         except psycopg.OperationalError:
             assert server.process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
-        else:
-            return
+            return False
+        return True
+
+    until(answers, f"a server, see {log}", every=0.05)
 
 
 def _copied(home: Path) -> Path:

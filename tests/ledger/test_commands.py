@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import LIMIT
+
 FOREIGN = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_", "OTEL_")
 
 
@@ -34,7 +36,7 @@ class Desk:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=LIMIT,
         )
         assert done.returncode == status, done.stdout + done.stderr
         return done

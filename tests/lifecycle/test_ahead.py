@@ -16,6 +16,7 @@ from perago.protocol.values import WorkspaceInput
 from perago.testing import Lab
 from tests.lifecycle import tasks
 from tests.lifecycle.tasks import GIVEN
+from tests.patience import LIMIT
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_a_question_asked_soon_is_under_way_before_its_answer_is_wanted() -> Non
         return "yes"
 
     answer = soon(ask)
-    assert asked.wait(10)
+    assert asked.wait(LIMIT)
     assert answer() == "yes"
 
 

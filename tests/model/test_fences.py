@@ -28,6 +28,7 @@ from tests.model.scenarios import (
 )
 from tests.model.search import Search, explore
 from tests.model.world import Scenario, Start, World
+from tests.patience import TEST_SECONDS
 
 FULL = bool(os.environ.get("PERAGO_MODEL_FULL"))
 STARTS: tuple[Start, ...] = ("A", "H0")
@@ -85,7 +86,7 @@ REFUSED = {"strangers, on H0", "retries and a stranger, on H0"}
 """Where the stranger is always refused: what it meets is another step's (K3)."""
 
 
-@pytest.mark.timeout(1800 if FULL else 120)
+@pytest.mark.timeout((3 if FULL else 1) * TEST_SECONDS)
 @pytest.mark.parametrize("name", HARD)
 def test_k3_v1_v3_v4_under_hard_no_history_loses_stacks_or_mixes(name: str) -> None:
     found = explore(World(HARD[name]))

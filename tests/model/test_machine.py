@@ -21,6 +21,7 @@ from perago.testing import Lab, ManualClock
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.model.attempt import FENCES
 from tests.model.machine import Publications
+from tests.patience import TEST_SECONDS
 
 EXAMPLES = int(os.environ.get("PERAGO_MACHINE_EXAMPLES", "0"))
 
@@ -39,14 +40,14 @@ def _profile(examples: int, steps: int) -> settings:
     )
 
 
-@pytest.mark.timeout(120 + 10 * EXAMPLES)
+@pytest.mark.timeout(TEST_SECONDS + 10 * EXAMPLES)
 @pytest.mark.parametrize("fence", FENCES)
 def test_v1_to_v7_on_the_embedded_store(fence: FenceKind) -> None:
     machine = type("EmbeddedPublications", (Publications,), {"fence": fence})
     run_state_machine_as_test(machine, settings=_profile(25 if fence == "hard" else 12, 20))
 
 
-@pytest.mark.timeout(120 + 10 * EXAMPLES)
+@pytest.mark.timeout(TEST_SECONDS + 10 * EXAMPLES)
 def test_k5_v1_to_v7_with_a_ledger() -> None:
     machine = type("WithLedger", (Publications,), {"keeps_ledger": True})
     run_state_machine_as_test(machine, settings=_profile(15, 20))
@@ -71,7 +72,7 @@ class LakeFSPublications(Publications):
         self.lab.store.client.ask(hard_reset(self.lab.repository, "main", ref))
 
 
-@pytest.mark.timeout(120 + 30 * EXAMPLES)
+@pytest.mark.timeout(TEST_SECONDS + 30 * EXAMPLES)
 def test_v1_to_v7_on_lakefs(lakefs_server: LakeFSEndpoint) -> None:
     machine = type("OnServer", (LakeFSPublications,), {"server": lakefs_server})
     run_state_machine_as_test(machine, settings=_profile(8, 15))

@@ -10,6 +10,7 @@ from perago.protocol.values import Attempt, WorkspaceInput
 from perago.testing import Fault, Run
 from perago.testing.faults import Crashed, Scene
 from perago.testing.points import checked_point
+from tests.patience import LIMIT
 
 STOPS = frozenset(
     map(
@@ -30,7 +31,7 @@ STOPS = frozenset(
         ),
     )
 )
-SECONDS = 60
+SECONDS = LIMIT
 
 
 class Held:

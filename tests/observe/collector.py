@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import threading
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -13,6 +12,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.patience import until
 
 
 class Collector:
@@ -38,10 +39,7 @@ class Collector:
         self._server.server_close()
 
     def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < deadline, [span.name for span in self.spans]
-            time.sleep(0.02)
+        until(condition, f"more than {[span.name for span in self.spans]}")
 
     def take(self, path: str, body: bytes) -> None:
         if path == "/v1/traces":

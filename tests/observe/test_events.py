@@ -18,6 +18,7 @@ from perago.observe.events import AttemptJournal, EventLog
 from perago.protocol.points import POINTS
 from perago.testing.clock import ManualClock
 from tests.observe import told
+from tests.patience import LIMIT
 
 DURABLE = (
     "before download", "before body", "branch created", "decision", "applied", "published",
@@ -97,7 +98,7 @@ def test_a_killed_process_leaves_what_was_durable(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     log = EventLog(path)
@@ -120,7 +121,7 @@ def test_many_threads_write_one_file_and_each_attempt_keeps_its_order(tmp_path: 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(LIMIT)
     for claim in claims:
         assert tuple(event.name for event in log.of_execution(claim.execution_id)) == POINTS
     log.close()
@@ -179,8 +180,8 @@ def test_several_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
         for maker in makers:  # All of them wait for this, so that they begin together.
             assert maker.stdin is not None
             maker.stdin.close()
-        assert [maker.wait(60) for maker in makers] == [0] * 4
+        assert [maker.wait(LIMIT) for maker in makers] == [0] * 4
     finally:
         for maker in makers:
             maker.kill()
-            maker.wait(10)
+            maker.wait(LIMIT)

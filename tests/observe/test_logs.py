@@ -21,6 +21,7 @@ from perago.observe.logs import JsonLog
 from perago.observe.secrets import Secrets
 from perago.testing.clock import ManualClock
 from tests.observe import told
+from tests.patience import LIMIT
 
 IDENTITY = (
     "workflow_instance_id", "task_id", "retry_count", "execution_id", "reference_task_name",
@@ -164,12 +165,12 @@ def test_w8_the_open_file_of_a_living_process_stays_however_old(tmp_path: Path) 
         files = open_log(root)
         assert path.exists()
         idle.send_signal(signal.SIGKILL)
-        idle.wait(10)
+        idle.wait(LIMIT)
         assert files.sweep() == [path]
         files.close()
     finally:
         idle.kill()
-        idle.communicate(timeout=10)
+        idle.communicate(timeout=LIMIT)
 
 
 def test_w8_a_long_running_worker_sweeps_again(tmp_path: Path) -> None:

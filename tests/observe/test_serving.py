@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import pytest
 from perago.errors import RuntimeConfigError
 from perago.worker import serving
 from perago.worker.serving import Endpoint
+from tests.patience import LIMIT, scaled, until
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Worker:
 
     def ask(self, path: str, method: str = "GET") -> tuple[int, str, bytes]:
         host, _, port = self.endpoint.address.rpartition(":")
-        with closing(http.client.HTTPConnection(host, int(port), timeout=30)) as connection:
+        with closing(http.client.HTTPConnection(host, int(port), timeout=LIMIT)) as connection:
             connection.request(method, path)
             answer = connection.getresponse()
             return answer.status, answer.headers["Content-Type"], answer.read()
@@ -85,9 +85,9 @@ def test_v8_a_page_that_breaks_says_only_that(worker: Worker) -> None:
 def test_silent_clients_are_dropped_and_do_not_keep_others_waiting(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vars(serving)["_Handler"], "timeout", 0.3)
+    monkeypatch.setattr(vars(serving)["_Handler"], "timeout", scaled(1))
     host, _, port = worker.endpoint.address.rpartition(":")
-    with closing(socket.create_connection((host, int(port)), timeout=30)) as silent:
+    with closing(socket.create_connection((host, int(port)), timeout=LIMIT)) as silent:
         silent.sendall(b"GET /hea")
         assert worker.ask("/healthz")[0] == 200
         assert silent.recv(100) == b""
@@ -95,11 +95,9 @@ def test_silent_clients_are_dropped_and_do_not_keep_others_waiting(
 
 def test_a_crowd_is_turned_away_not_stored(worker: Worker) -> None:
     host, _, port = worker.endpoint.address.rpartition(":")
-    crowd = [socket.create_connection((host, int(port)), timeout=30) for _ in range(40)]
+    crowd = [socket.create_connection((host, int(port)), timeout=LIMIT) for _ in range(40)]
     try:
-        deadline = time.monotonic() + 30
-        while _handlers() < 16 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: _handlers() >= 16, "a crowd")
         assert _handlers() <= 16
     finally:
         for each in crowd:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 
 from perago.errors import BrokerUnavailableError
 from perago.observe.secrets import Secrets
 from perago.observe.tasklog import TaskLog
 from tests.observe import told
+from tests.patience import LIMIT, until
 
 
 class Server:
@@ -21,7 +21,7 @@ class Server:
         self.answering.set()
 
     def log(self, task_id: str, text: str) -> None:
-        assert self.answering.wait(60)
+        assert self.answering.wait(LIMIT)
         if self.refuse:
             self.refuse -= 1
             raise BrokerUnavailableError("log task: no answer")
@@ -31,15 +31,7 @@ class Server:
 def open_log(server: Server, said: list[str] | None = None, most_lines: int = 1000) -> TaskLog:
     complain = said.append if said is not None else (lambda _: None)
     secrets = Secrets(told.SECRETS)
-    return TaskLog(server, secrets, complain, most_lines=most_lines, every_seconds=30)
-
-
-def until(condition: object) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    return TaskLog(server, secrets, complain, most_lines=most_lines, every_seconds=3600)
 
 
 def test_lines_warnings_and_traceback_are_one_entry_at_the_end_of_the_attempt() -> None:
@@ -57,7 +49,7 @@ def test_lines_warnings_and_traceback_are_one_entry_at_the_end_of_the_attempt() 
     assert text.splitlines()[:6] == [*(f"line {number}" for number in range(5)), "Traceback:"]
     assert "warning: failed to clean staging workspace: no [hidden]" in text
     assert not any(secret in text for secret in told.SECRETS)  # V8
-    log.close(10)
+    log.close(LIMIT)
 
 
 def test_attempts_are_kept_apart_and_the_rest_is_sent_on_close() -> None:
@@ -66,7 +58,7 @@ def test_attempts_are_kept_apart_and_the_rest_is_sent_on_close() -> None:
     one, two = told.claim(), told.claim()
     for claim in (one, two, one, two):
         log.output(claim, "w", "stdout", claim.attempt.task_id)
-    log.close(10)
+    log.close(LIMIT)
     assert server.entries == [
         (claim.attempt.task_id, "\n".join([claim.attempt.task_id] * 2)) for claim in (one, two)
     ]
@@ -78,7 +70,7 @@ def test_a_very_long_log_becomes_several_entries() -> None:
     claim = told.claim()
     for _ in range(100):
         log.output(claim, "w", "stdout", "x" * 1000)
-    log.close(10)
+    log.close(LIMIT)
     assert len(server.entries) == 2
     assert sum(len(text.splitlines()) for _, text in server.entries) == 100
 
@@ -87,7 +79,7 @@ def test_a_refusal_is_tried_again() -> None:
     server = Server(refuse=2)
     log = open_log(server)
     log.output(told.claim(), "w", "stdout", "hello")
-    log.close(30)
+    log.close(LIMIT)
     assert [text for _, text in server.entries] == ["hello"]
     assert log.dropped == 0
 
@@ -101,7 +93,7 @@ def test_lost_lines_are_counted_and_said() -> None:
     told.completed(log, claim)
     until(lambda: log.dropped == 1)
     log.output(claim, "w", "stdout", "kept")
-    log.close(30)
+    log.close(LIMIT)
     assert [text for _, text in server.entries] == ["kept\n[1 lines were lost here]"]
     assert said == [
         "lines are lost on their way to Conductor's task log",

@@ -14,6 +14,7 @@ import pytest
 from perago.protocol.values import Phase
 from tests.observe import told
 from tests.observe.collector import Collector, attributes
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).parents[2]
 ERROR = 2
@@ -28,7 +29,7 @@ def execute(directory: Path, task: str, *more: str, **variables: str) -> tuple[d
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=LIMIT,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr

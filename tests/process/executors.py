@@ -19,6 +19,7 @@ from perago.errors import TaskDefinitionError
 from perago.process.reports import Send, Work
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Status
+from tests.patience import until
 
 
 def claim(execution_id: str, **given: object) -> Claim:
@@ -56,7 +57,7 @@ def _signal(number: Any, send: Send) -> None:
 
 def _sleep(seconds: Any, send: Send) -> None:
     send({"sleeping": True, "pid": os.getpid()})
-    time.sleep(seconds)
+    time.sleep(seconds)  # what it is for
 
 
 def _say(items: Any, send: Send) -> None:
@@ -86,7 +87,7 @@ def _flood(lines: Any, send: Send) -> None:
 def _grandchild(seconds: Any, send: Send) -> None:
     process = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
     send({"grandchild": process.pid, "pid": os.getpid()})
-    time.sleep(seconds)
+    time.sleep(seconds)  # what it is for
 
 
 def _big(size: Any, send: Send) -> None:
@@ -103,10 +104,13 @@ def _touch(path: Any, send: Send) -> None:
 
 def _until_cancelled(path: Any, send: Send) -> None:
     on_cancel(lambda: Path(path).touch())
-    deadline = time.monotonic() + 30
-    while not cancelled():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    send({"waiting": True})
+    until(cancelled, "that it is cancelled")
+
+
+def _wait_for(path: Any, send: Send) -> None:
+    send({"waiting": True})
+    until(Path(path).exists, path)
 
 
 def _not_cancelled(_: object, send: Send) -> None:
@@ -193,6 +197,7 @@ DEEDS: dict[str, Callable[[Any, Send], None]] = {
     "close_and_reuse": _close_and_reuse,
     "nested": _nested,
     "given": lambda value, send: None,
+    "wait_for": _wait_for,
     "until_cancelled": _until_cancelled,
     "not_cancelled": _not_cancelled,
     "n": lambda value, send: None,

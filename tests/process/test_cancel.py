@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from perago.cancelling import Token, cancelled, current, holding, on_cancel
 from perago.process.pool import ProcessPool
-from perago.process.reports import Finished, Report, WatchedExecutors
+from perago.process.reports import Finished, Message, Report, WatchedExecutors
 from perago.process.threads import ThreadPool
+from tests.patience import Deadline
 from tests.process import executors
 from tests.process.executors import claim
+
+R = TypeVar("R", bound=Report)
 
 
 @pytest.fixture(params=["process", "thread"])
@@ -30,19 +33,19 @@ def pool(request: pytest.FixtureRequest) -> Iterator[WatchedExecutors]:
 
 def idle(pool: WatchedExecutors, count: int) -> tuple[str, ...]:
     pool.want(count)
-    deadline = time.monotonic() + 30
+    deadline = Deadline()
     while len(pool.idle) < count:
-        assert time.monotonic() < deadline
+        assert not deadline.over
         pool.poll(1)
     return pool.idle
 
 
-def finished(pool: WatchedExecutors) -> Finished:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+def reported(pool: WatchedExecutors, kind: type[R]) -> R:
+    deadline = Deadline()
+    while not deadline.over:
         found: list[Report] = pool.poll(1)
         for report in found:
-            if isinstance(report, Finished):
+            if isinstance(report, kind):
                 return report
     raise AssertionError
 
@@ -52,12 +55,12 @@ def test_a_running_execution_hears_that_it_is_cancelled(
 ) -> None:
     (one, _) = idle(pool, 2)
     pool.submit(claim("e1", until_cancelled=str(tmp_path / "hook")), one)
-    time.sleep(0.1)
+    reported(pool, Message)
     assert pool.cancel("e1")
-    assert finished(pool).outcome.completed
+    assert reported(pool, Finished).outcome.completed
     assert (tmp_path / "hook").exists(), "a hook is called as well"
     pool.submit(claim("e2", not_cancelled=1), one)
-    assert finished(pool).outcome.completed, "the next claim has a token of its own"
+    assert reported(pool, Finished).outcome.completed, "the next claim has a token of its own"
 
 
 def test_cancelling_what_does_not_run_here_does_nothing(pool: WatchedExecutors) -> None:
@@ -80,12 +83,15 @@ def test_an_executor_that_is_ended_is_replaced_at_its_place(pool: WatchedExecuto
 def test_a_busy_executor_gives_signs_of_life() -> None:
     with ProcessPool(executors.work, 1) as pool:
         (one,) = idle(pool, 1)
-        pool.submit(claim("e1", sleep=3), one)
-        begun = time.monotonic()
-        while time.monotonic() < begun + 2.7:
+        pool.submit(claim("e1", sleep=600), one)
+        reported(pool, Message)
+        (begun,) = pool.look()
+        deadline = Deadline()
+        while pool.look()[0].heard == begun.heard:
+            assert not deadline.over
             pool.poll(0.2)
         (seen,) = pool.look()
-        assert seen.heard - begun > 1.5
+        assert pool.kill("e1")
         assert (seen.attempts, seen.execution_id) == (1, "e1")
 
 

@@ -39,7 +39,7 @@ def test_a_copy_that_leaves_the_body_ends_there_and_the_attempt_fails(seconds: f
     before = os.getpid()
     with pytest.raises(TaskFailed, match=r"a forked copy|left a copy"), WATCH.alone():  # noqa: PT012 - as a body does
         if os.fork() == 0:
-            time.sleep(seconds)
+            time.sleep(seconds)  # the copy lives on for a while, or not
     assert os.getpid() == before, "the copy must never get here"
 
 
@@ -57,7 +57,7 @@ def test_a_copy_left_behind_is_killed() -> None:
     with pytest.raises(TaskFailed, match="left a copy") as caught, WATCH.alone():  # noqa: PT012
         pid = os.fork()
         if pid == 0:
-            time.sleep(600)
+            time.sleep(600)  # until it is killed
             os._exit(0)
     assert str(pid) in str(caught.value)
     with pytest.raises(ProcessLookupError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from perago.process.lock import tidy_locks
+from tests.patience import LIMIT, until
 from tests.process.test_pool import running, wait_gone
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,11 +33,13 @@ def test_executors_and_what_they_started_end_with_their_owner(
         assert len(pids) == 4
         assert all(running(pid) for pid in pids)
         owner.send_signal(number)
-        owner.wait(30)
+        owner.wait(LIMIT)
     for pid in pids:
-        wait_gone(pid, 5)
-    # A process may be a zombie while its last thread still closes the files.
-    until = time.monotonic() + 5
-    while list(tmp_path.iterdir()) and time.monotonic() < until:
+        wait_gone(pid)
+
+    def is_tidy() -> bool:
+        # A process may be a zombie while its last thread still closes the files.
         tidy_locks(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+        return not list(tmp_path.iterdir())
+
+    until(is_tidy, "the end of all locks")

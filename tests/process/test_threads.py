@@ -1,29 +1,30 @@
 from __future__ import annotations
 
 import os
-import time
+from pathlib import Path
 
 from perago.process.reports import Finished, Message, Report, StartFailed
 from perago.process.threads import ThreadPool
 from perago.protocol.values import Status
+from tests.patience import LIMIT, Deadline, until
 from tests.process import executors
 from tests.process.executors import claim
 
 
 def idle(pool: ThreadPool, count: int = 1) -> tuple[str, ...]:
     pool.want(count)
-    deadline = time.monotonic() + 10
+    deadline = Deadline()
     while len(pool.idle) < count:
-        assert time.monotonic() < deadline
+        assert not deadline.over
         pool.poll(1)
     return pool.idle
 
 
 def reports_until(pool: ThreadPool, kind: type[Report], count: int = 1) -> list[Report]:
-    deadline = time.monotonic() + 10
+    deadline = Deadline()
     found: list[Report] = []
     while sum(isinstance(report, kind) for report in found) < count:
-        assert time.monotonic() < deadline
+        assert not deadline.over
         found += pool.poll(1)
     return found
 
@@ -49,9 +50,10 @@ def test_a_failure_does_not_end_the_thread() -> None:
             assert report.outcome.status is Status.FAILED
 
 
-def test_kill_abandons_and_another_takes_the_place() -> None:
+def test_kill_abandons_and_another_takes_the_place(tmp_path: Path) -> None:
+    gate, done = tmp_path / "gate", tmp_path / "done"
     with ThreadPool(executors.work, 1) as pool:
-        pool.submit(claim("e1", sleep=1), idle(pool)[0])
+        pool.submit(claim("e1", wait_for=str(gate), touch=str(done)), idle(pool)[0])
         reports_until(pool, Message)
         assert pool.kill("e1")
         assert not pool.kill("e1")
@@ -59,7 +61,8 @@ def test_kill_abandons_and_another_takes_the_place() -> None:
         (report,) = reports_until(pool, Finished)
         assert isinstance(report, Finished)
         assert report.execution_id == "e2"
-        time.sleep(1.1)
+        gate.touch()
+        until(done.exists, "the end of what was abandoned")
         assert pool.poll(0.1) == []
 
 
@@ -74,8 +77,6 @@ def test_work_that_cannot_be_made_is_one_clear_error() -> None:
 def test_wake_and_close() -> None:
     pool = ThreadPool(executors.work, 1)
     pool.wake()
-    begin = time.monotonic()
-    assert pool.poll(30) == []
+    assert pool.poll(LIMIT) == []
     pool.submit(claim("e1", sleep=30), idle(pool)[0])
     pool.close(0.1)
-    assert time.monotonic() - begin < 10

@@ -35,12 +35,13 @@ from perago.stores.lakefs.admin import create_repository, staging_branches
 from perago.stores.lakefs.manifests import Manifests
 from perago.transfer.cache import ContentCache
 from tests.faults.checker import Checker, Line
+from tests.patience import LIMIT
 from tests.soak import tasks
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "soak"
 STEPS = (tasks.write, tasks.change, tasks.idle, tasks.look)
-SETTLE_SECONDS = 240.0
+SETTLE_SECONDS = 2 * LIMIT
 _GROWTH = 1.25
 _SLACK_BYTES = 16 << 20
 
@@ -129,7 +130,7 @@ class Soak:
                 self._strike()
                 strike = time.monotonic() + self.chance.uniform(3, 12)
             self._measure()
-            time.sleep(self.chance.uniform(0.2, 1.0))
+            time.sleep(self.chance.uniform(0.2, 1.0))  # the pace of the soak
         self._settle()
         return self.report
 
@@ -184,7 +185,7 @@ class Soak:
 
     def _kill_server(self, server: ServerName) -> None:
         self.instance.kill(server)
-        time.sleep(self.chance.uniform(0, 2))
+        time.sleep(self.chance.uniform(0, 2))  # the pace of the soak
         self.instance.restart(server)
 
     def _measure(self) -> None:
@@ -202,7 +203,7 @@ class Soak:
         while waiting and time.monotonic() < deadline:
             self._measure()
             waiting = [line for line in waiting if self._runs(line)]
-            time.sleep(1)
+            time.sleep(1)  # the pace of the soak
 
     def _runs(self, line: Line) -> bool:
         try:
@@ -268,12 +269,12 @@ class Soak:
             finally:
                 process.terminate()
                 try:
-                    process.wait(60)
+                    process.wait(LIMIT)
                 except subprocess.TimeoutExpired:
                     self.report.findings.append(f"W6: {name} did not end on SIGTERM")
                     with suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
-                    process.wait(10)
+                    process.wait(LIMIT)
 
     def environment(self, name: str) -> dict[str, str]:
         """Say where things are."""

@@ -48,7 +48,7 @@ def write(workspace: Path, params: Turn) -> Seen:
     """Write the first files."""
     for path, content in after_write(params.number).items():
         (workspace / path).write_bytes(content)
-        time.sleep(params.seconds / 5)
+        time.sleep(params.seconds / 5)  # the work
     return Seen(files=5)
 
 
@@ -64,7 +64,7 @@ def change(workspace: Path, params: Turn) -> Seen:
     for path, content in after_change(params.number).items():
         (workspace / path).parent.mkdir(exist_ok=True)
         (workspace / path).write_bytes(content)
-        time.sleep(params.seconds / 5)
+        time.sleep(params.seconds / 5)  # the work
     return Seen(files=5)
 
 
@@ -73,7 +73,7 @@ def change(workspace: Path, params: Turn) -> Seen:
 )
 def idle(workspace: Path, params: Turn) -> Seen:
     """Change nothing."""
-    time.sleep(params.seconds / 5)
+    time.sleep(params.seconds / 5)  # the work
     return Seen(files=sum(path.is_file() for path in workspace.rglob("*")))
 
 

@@ -109,7 +109,7 @@ def busy(spark: SparkSession, params: Busy) -> Rows:
 
     def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         Path(marker).write_text("begun")
-        time.sleep(60)
+        time.sleep(600)  # unless it is cancelled
         Path(marker).write_text("ended")
         yield from batches
 

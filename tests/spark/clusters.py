@@ -7,16 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyspark
 
+from tests.patience import LIMIT, until
+
 HOST, OTHER_HOST = "127.0.0.1", "127.0.0.2"
 """Spark runs the twin of a slow task on another host only; both are this machine."""
-SECONDS = 120.0
+SECONDS = 2 * LIMIT
 _HOME = Path(pyspark.__file__).parent
 _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
@@ -122,7 +123,4 @@ def _listens(port: int) -> bool:
 
 
 def _wait(true: Callable[[], bool], log: Path) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline, log.read_text()[-2000:]
-        time.sleep(0.1)
+    until(true, f"a server, see {log}", SECONDS, every=0.1)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from perago import WorkspaceSpec, require_glob, task
 from perago.data import max_drift, require_not_null, require_rows, require_unique
 from perago.spark import SparkSpec, SparkWorkspace
+from tests.patience import scaled
 from tests.spark.tasks import OWNER, SMALL, Params, Rows
 
 DIRECT = SparkSpec(conf=dict(SMALL.conf), workspace="direct")
@@ -61,7 +62,7 @@ def write(spark: SparkSession, workspace: SparkWorkspace, params: Step) -> Count
 
 
 UNSTEADY_PARTS, UNSTEADY_EACH = 4, 10
-STRAGGLING_SECONDS = 60.0
+STRAGGLING_SECONDS = scaled(60)
 UNSTEADY_ROWS = UNSTEADY_PARTS * UNSTEADY_EACH
 
 
@@ -79,7 +80,7 @@ def unsteady(spark: SparkSession, workspace: SparkWorkspace, params: Step) -> Co
             if (part, turn, number) == (1, 0, 0):
                 if fails:
                     raise RuntimeError("not this time")
-                time.sleep(STRAGGLING_SECONDS)
+                time.sleep(STRAGGLING_SECONDS)  # until its twin was quicker
 
     parts = spark.sparkContext.parallelize(range(UNSTEADY_PARTS), UNSTEADY_PARTS)
     made = parts.mapPartitionsWithIndex(numbers).toDF("id long, turn long")

@@ -19,7 +19,7 @@ def main() -> None:
     worker = numbers.map(lambda _: os.getpid()).collect()[0]
     sys.stdout.write(f"{JVM.pid} {worker}\n")
     sys.stdout.flush()
-    time.sleep(300)
+    time.sleep(3600)  # until it is killed
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,12 +18,12 @@ from perago.spark.connect import CONNECT
 from perago.spark.jvm import JVM
 from perago.spark.session import AttemptSession
 from perago.testing import Lab
+from tests.patience import LIMIT, until
 from tests.spark import cluster_tasks as tasks
 from tests.spark.tasks import STATIC
 
 # Each kind starts a JVM, some of them several.
-pytestmark = pytest.mark.timeout(300)
-SECONDS = 100.0
+SECONDS = LIMIT
 KINDS = ["local[*]", "local-cluster[2,1,1024]", "standalone", "connect"]
 QUICK = {"spark.executor.extraJavaOptions": STATIC["spark.driver.extraJavaOptions"]}
 RESULT = {
@@ -115,7 +114,4 @@ def test_x4_a_master_that_is_not_there_is_told_at_once() -> None:
 
 
 def _wait(what: str, true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
+    until(true, what, every=0.05)

@@ -22,10 +22,10 @@ from perago.spark.errors import explained
 from perago.spark.jvm import JVM
 from perago.spark.session import AttemptSession
 from perago.testing import Lab
+from tests.patience import LIMIT
 from tests.spark import cluster_tasks, tasks
 from tests.spark.conftest import new_session
 
-pytestmark = pytest.mark.timeout(300)
 SECRET = "very-secret"  # noqa: S105 - and not one at all
 
 
@@ -48,7 +48,7 @@ class Wire:
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
         for thread in self._threads:
-            thread.join(10.0)
+            thread.join(LIMIT)
 
     def _accept(self) -> None:
         with suppress(OSError):

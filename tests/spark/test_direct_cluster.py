@@ -20,13 +20,13 @@ from perago.spark.jvm import JVM
 from perago.testing import Lab, Run
 from tests.faults.proxy import Exchange, Proxy, Rule
 from tests.lakefs_lab import ArrangedLakeFS, new_name
+from tests.patience import LIMIT
 from tests.spark import direct_tasks as tasks
 from tests.spark.clusters import free_port
 from tests.spark.tasks import STATIC
 
 # Several JVMs each.
-pytestmark = pytest.mark.timeout(400)
-SECONDS = 100.0
+SECONDS = LIMIT
 ROWS = {"rows": 60, "mode": "append"}
 # Files are uploaded where the rows are: by executors. This request commits the task of one.
 TASK_COMMIT = r"__magic.*\.pendingset"

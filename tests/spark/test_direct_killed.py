@@ -23,12 +23,12 @@ from perago.spark.jvm import JVM
 from perago.testing import Lab
 from tests.faults.proxy import Exchange, Pass, Proxy, Rule
 from tests.lakefs_lab import ArrangedLakeFS, new_name
+from tests.patience import LIMIT
 from tests.spark import direct_tasks as tasks
 
 ROWS = {"rows": 60, "mode": "append"}
-ENOUGH_SECONDS = 200
+ENOUGH_SECONDS = 2 * LIMIT
 # Two JVMs and a proxy take their time on a loaded machine.
-pytestmark = pytest.mark.timeout(400)
 
 # Each a request that belongs to the moment; the fault is put in later.
 SENDING = Rule(Pass(), "POST", r"/objects\?path=.*numbers/k(?:=|%3D)", skip=1)
@@ -50,7 +50,7 @@ class Kill:
         process = self.victim
         os.kill(_java_of(process.pid) if self.jvm else process.pid, signal.SIGKILL)
         if not self.jvm:
-            process.wait(30)
+            process.wait(LIMIT)
         if self.forward:
             exchange.forward()
         exchange.reset()

@@ -13,7 +13,7 @@ from examples.trips import tasks
 from perago.testing import FailAt, Lab, Run
 
 # Dozens of Spark jobs: seconds on a quiet machine, a minute on a loaded one.
-pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.usefixtures("jvm")
 ROWS = 3000
 
 

@@ -25,25 +25,22 @@ from perago.spark.jvm import JVM
 from perago.spark.launch import sweep
 from perago.spark.session import AttemptSession
 from perago.workspace.owner import is_alive
+from tests.patience import LIMIT, until
 from tests.spark.conftest import new_session
 from tests.spark.tasks import SMALL
 
 # Some tests here start a JVM of their own.
-pytestmark = pytest.mark.timeout(300)
-SECONDS = 100.0
+SECONDS = LIMIT
 
 
-def _busy(session: AttemptSession, seconds: int = 40) -> None:
+def _busy(session: AttemptSession, seconds: int = 600) -> None:
     """Run a job that takes long, unless it is cancelled."""
     numbers = session.open().sparkContext.parallelize(range(1), 1)
-    numbers.map(lambda _: time.sleep(seconds)).count()
+    numbers.map(lambda _: time.sleep(seconds)).count()  # the job
 
 
 def _wait(what: str, true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
+    until(true, what, every=0.05)
 
 
 def _has_jobs(session: AttemptSession) -> bool:

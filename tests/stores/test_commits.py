@@ -10,6 +10,7 @@ import pytest
 from perago.errors import StoreUnavailableError
 from perago.protocol.values import Commit
 from perago.stores.lakefs.commits import KEPT, Commits
+from tests.patience import LIMIT
 
 
 def commit(name: str) -> Commit:
@@ -28,7 +29,7 @@ class Server:
     def __call__(self) -> Commit:
         self.asked += 1
         self.begun.set()
-        assert self.may.wait(10)
+        assert self.may.wait(LIMIT)
         if next(self._failures, False):
             raise StoreUnavailableError("lakeFS is down", remedy="start it")
         return commit("c")
@@ -47,7 +48,7 @@ def test_those_who_want_the_same_one_wait_for_one_answer() -> None:
     commits, server = Commits(), Server()
     with ThreadPoolExecutor(4) as pool:
         found = [pool.submit(commits.find, "r", "c", server) for _ in range(4)]
-        assert server.begun.wait(10)
+        assert server.begun.wait(LIMIT)
         server.may.set()
         assert {each.result().id for each in found} == {"c"}
     assert server.asked == 1
@@ -56,7 +57,7 @@ def test_those_who_want_the_same_one_wait_for_one_answer() -> None:
 def test_one_asked_for_ahead_is_there_or_on_its_way() -> None:
     commits, server = Commits(), Server()
     commits.ahead("r", "c", server)
-    assert server.begun.wait(10)
+    assert server.begun.wait(LIMIT)
     server.may.set()
     assert commits.find("r", "c", server).id == "c"
     assert server.asked == 1
@@ -65,7 +66,7 @@ def test_one_asked_for_ahead_is_there_or_on_its_way() -> None:
 def test_whoever_waited_for_a_failure_asks_for_itself() -> None:
     commits, server = Commits(), Server(True)
     commits.ahead("r", "c", server)
-    assert server.begun.wait(10)
+    assert server.begun.wait(LIMIT)
     with ThreadPoolExecutor(1) as pool:
         wanted = pool.submit(commits.find, "r", "c", server)
         server.may.set()

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import perago
+from tests.patience import LIMIT
 
 AUTHORS = (
     *("task", "WorkspaceSpec", "require_file", "require_dir", "require_glob", "forbid_glob"),
@@ -52,7 +53,7 @@ def test_the_decorator_is_the_decorator_whatever_was_imported_before(first: str)
         env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 0, done.stderr

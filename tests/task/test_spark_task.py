@@ -14,6 +14,7 @@ from perago import TaskDefinitionError, WorkspaceSpec, data, task
 from perago.definition import Role, definition_of
 from perago.protocol.spark import SparkNeed
 from perago.spark import SparkSpec, SparkWorkspace
+from tests.patience import LIMIT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,6 +110,6 @@ def test_x1_declaring_a_spark_task_imports_neither_pyspark_nor_pyarrow() -> None
         "print(sorted({'pyspark', 'pyarrow', 'py4j'} & {*sys.modules}))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT, check=True
     )
     assert done.stdout.strip() == "[]"

@@ -17,6 +17,7 @@ from perago.protocol.values import Entry
 from perago.transfer import packs
 from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of
+from tests.patience import LIMIT
 from tests.transfer.filler import content
 
 SMALL, BIG = 4096, packs.PACKED_BYTES + 1
@@ -177,7 +178,7 @@ def test_processes_fill_one_cache_each_in_a_pack_of_its_own(
 ) -> None:
     running = [filler(root, number * 400, 400, 7) for number in range(3)]
     for process in running:
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT)
         assert process.returncode == 0
     assert 1 <= len(packed(root)) <= 3
     assert all(has(cache, content(number), tmp_path / "out") for number in range(1200))
@@ -191,13 +192,13 @@ def test_whoever_is_killed_leaves_what_it_said_and_nothing_wrong(
     assert process.stdout is not None
     said = [int(process.stdout.readline()) for _ in range(lines)]
     process.send_signal(signal.SIGKILL)
-    process.wait(timeout=60)
+    process.wait(timeout=LIMIT)
     process.stdout.close()
     assert all(has(cache, content(number), tmp_path / "out") for number in range(said[-1] + 1))
     for number in range(said[-1], said[-1] + 2000):
         has(cache, content(number), tmp_path / "out")  # Right, or not there.
     again = filler(root, 200_000, 100, 10)  # Goes on in the pack that was left.
-    again.communicate(timeout=60)
+    again.communicate(timeout=LIMIT)
     assert len(packed(root)) == 1
     assert all(has(cache, content(number), tmp_path / "out") for number in range(200_000, 200_100))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import select
 import socket
 import struct
 import threading
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from perago.transfer.line import Line, UnansweredError
+from tests.patience import LIMIT
 
 Deed = Callable[[socket.socket, bytes], None]
 WHOLE = b"HTTP/1.1 200 OK\r\nX-Thing: yes\r\nContent-Length: 5\r\n\r\nhello"
@@ -78,12 +80,16 @@ def resets(connection: socket.socket, _: bytes) -> None:
 def drips(connection: socket.socket, _: bytes) -> None:
     for byte in WHOLE:
         connection.sendall(bytes([byte]))
-        time.sleep(0.05)
+        time.sleep(0.05)  # the fault itself
+
+
+def hangs(connection: socket.socket, _: bytes) -> None:
+    connection.recv(1)  # Until the other side has had enough.
 
 
 def test_a_question_and_its_answer() -> None:
     with listening(says(WHOLE)) as listener:
-        answer = listener.line.ask("POST", "/x?y=1", 5, b"{}", {"Content-Type": "text/plain"})
+        answer = listener.line.ask("POST", "/x?y=1", LIMIT, b"{}", {"Content-Type": "text/plain"})
     assert (answer.status, answer.body, answer.headers["x-thing"]) == (200, b"hello", "yes")
     head, _, body = listener.heard[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /below/x?y=1 HTTP/1.1\r\nHost: 127.0.0.1:")
@@ -108,14 +114,14 @@ def test_a_question_and_its_answer() -> None:
 )
 def test_answers_of_every_shape(answer: bytes, status: int, body: bytes) -> None:
     with listening(says(answer)) as listener:
-        found = listener.line.ask("GET", "/", 5)
+        found = listener.line.ask("GET", "/", LIMIT)
     assert (found.status, found.body) == (status, body)
 
 
 def test_an_answer_without_a_length_ends_with_its_connection() -> None:
     with listening(says_and_closes(b"HTTP/1.1 200 OK\r\n\r\nall of it"), says(WHOLE)) as listener:
-        assert listener.line.ask("GET", "/", 5).body == b"all of it"
-        assert listener.line.ask("GET", "/", 5).body == b"hello"
+        assert listener.line.ask("GET", "/", LIMIT).body == b"all of it"
+        assert listener.line.ask("GET", "/", LIMIT).body == b"hello"
     assert listener.connections == 2
 
 
@@ -123,41 +129,42 @@ def test_a_connection_is_kept_unless_the_server_says_otherwise() -> None:
     close = WHOLE.replace(b"X-Thing: yes", b"Connection: close")
     with listening(says(WHOLE), says(close), says(WHOLE)) as listener:
         for _ in range(3):
-            listener.line.ask("GET", "/", 5)
+            listener.line.ask("GET", "/", LIMIT)
     assert listener.connections == 2
 
 
 def test_a_kept_connection_that_was_closed_is_replaced_before_anything_is_sent() -> None:
     with listening(says_and_closes(WHOLE), says(WHOLE)) as listener:
-        listener.line.ask("GET", "/", 5)
-        time.sleep(0.1)
-        assert listener.line.ask("POST", "/merge", 5).status == 200
+        listener.line.ask("GET", "/", LIMIT)
+        (kept,) = vars(listener.line)["_idle"]
+        assert select.select([kept], [], [], LIMIT)[0], "the news that it was closed"
+        assert listener.line.ask("POST", "/merge", LIMIT).status == 200
     assert len(listener.heard) == 2
 
 
 def test_p6_a_request_on_a_kept_connection_that_breaks_is_not_sent_again() -> None:
     with listening(says(WHOLE), resets, says(WHOLE)) as listener:
-        listener.line.ask("GET", "/", 5)
+        listener.line.ask("GET", "/", LIMIT)
         with pytest.raises(UnansweredError, match="reset"):
-            listener.line.ask("POST", "/merge", 5, b"{}")
+            listener.line.ask("POST", "/merge", LIMIT, b"{}")
     assert len(listener.heard) == 2
 
 
 @pytest.mark.parametrize(
-    ("deed", "words"),
+    ("deed", "seconds", "words"),
     [
-        (resets, "connection reset by peer"),
-        (says_and_closes(WHOLE[:-2]), "the connection broke off"),
-        (says_and_closes(WHOLE[:20]), "the connection broke off"),
-        (says(b"220 mail.example.org ESMTP\r\n"), "what came is not HTTP"),
-        (lambda *_: time.sleep(1), "nothing came within 0.3 s"),
-        (drips, "nothing came within 0.3 s"),
+        (resets, LIMIT, "connection reset by peer"),
+        (says_and_closes(WHOLE[:-2]), LIMIT, "the connection broke off"),
+        (says_and_closes(WHOLE[:20]), LIMIT, "the connection broke off"),
+        (says(b"220 mail.example.org ESMTP\r\n"), LIMIT, "what came is not HTTP"),
+        (hangs, 0.3, "nothing came within 0.3 s"),
+        (drips, 0.3, "nothing came within 0.3 s"),
     ],
     ids=["reset", "body cut", "head cut", "not http", "hangs", "drips"],
 )
-def test_what_is_no_whole_answer_is_none(deed: Deed, words: str) -> None:
+def test_what_is_no_whole_answer_is_none(deed: Deed, seconds: float, words: str) -> None:
     with listening(deed) as listener, pytest.raises(UnansweredError, match=words):
-        listener.line.ask("GET", "/", 0.3)
+        listener.line.ask("GET", "/", seconds)
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -165,13 +172,13 @@ def test_a_server_that_is_not_there() -> None:
         deaf.bind(("127.0.0.1", 0))  # A port that nobody else gets, and nobody listens on.
         line = Line(f"http://127.0.0.1:{deaf.getsockname()[1]}", 4, {})
         with pytest.raises(UnansweredError, match="connection refused"):
-            line.ask("GET", "/", 5)
+            line.ask("GET", "/", LIMIT)
 
 
 def test_a_line_that_nobody_closed_takes_its_connections_with_it() -> None:
     with listening(says(WHOLE)) as listener:
         line = Line(listener.address, 4, {})
-        line.ask("GET", "/", 5)
+        line.ask("GET", "/", LIMIT)
         with warnings.catch_warnings():
             warnings.simplefilter("error", ResourceWarning)
             del line
@@ -186,7 +193,7 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 
 def test_a_header_cannot_smuggle_another() -> None:
     with listening(says(WHOLE)) as listener, pytest.raises(ValueError, match="more than one line"):
-        listener.line.ask("GET", "/", 5, headers={"X-Token": "a\r\nX-Other: b"})
+        listener.line.ask("GET", "/", LIMIT, headers={"X-Token": "a\r\nX-Other: b"})
 
 
 def test_threads_share_a_line() -> None:
@@ -194,7 +201,7 @@ def test_threads_share_a_line() -> None:
         bodies: list[bytes] = []
 
         def ask() -> None:
-            bodies.extend(listener.line.ask("GET", "/", 10).body for _ in range(10))
+            bodies.extend(listener.line.ask("GET", "/", LIMIT).body for _ in range(10))
 
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:

@@ -45,16 +45,14 @@ def test_the_first_failure_stops_long_work_in_the_middle(threads: int) -> None:
     def work(number: int, advance: Advance) -> None:
         if number == 0:
             raise ZeroDivisionError
-        for _ in range(1000):
-            time.sleep(0.005)
+        for _ in range(100_000):
+            time.sleep(0.005)  # the work
             advance(1)
         finished.append(number)
 
-    begun = time.monotonic()
     with pytest.raises(ZeroDivisionError):
         parallel.each(range(100), work, lambda _: None, threads=threads)
     assert not finished
-    assert time.monotonic() - begun < 4
 
 
 def test_the_pace_grows_by_one_and_falls_by_half() -> None:
@@ -89,7 +87,7 @@ def test_never_more_than_the_pace_allows_are_under_way() -> None:
         with pace.turn():
             inside.append(number)
             seen.append((len(inside), pace.limit))
-            time.sleep(0.001)
+            time.sleep(0.001)  # the work
             inside.remove(number)
         if number == 50:
             pace.back_off()
@@ -111,7 +109,7 @@ def test_what_the_watcher_raises_stops_the_transfer() -> None:
     def work(_: int, advance: Advance) -> None:
         for _ in range(100):
             advance(1)
-            time.sleep(0.001)
+            time.sleep(0.001)  # the work
 
     with pytest.raises(TimeoutError):
         parallel.each(range(40), work, watch, threads=4)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import LIMIT
+
 pytest.importorskip("mypy")
 
 HERE = Path(__file__).resolve().parent
@@ -28,7 +30,7 @@ def check(file: Path, project: Path, configuration: str) -> tuple[int, str]:
         env={"MYPYPATH": str(SOURCE), "PATH": "", "MYPY_CACHE_DIR": str(project / "cache")},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=LIMIT,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

@@ -83,7 +83,7 @@ def _nothing(params: Params) -> None:
 
 def _sleep(params: Params) -> None:
     _begun(params)
-    time.sleep(params.seconds)
+    time.sleep(params.seconds)  # the work
 
 
 def _wait(params: Params) -> None:
@@ -93,14 +93,14 @@ def _wait(params: Params) -> None:
         if perago.cancelled():
             Path(f"{params.path}.cancelled").touch()
             raise TaskFailed("nobody wants this any more")
-        time.sleep(0.02)
+        time.sleep(0.02)  # between two looks
 
 
 def _deaf(params: Params) -> None:
     """Work for ever, whoever asks."""
     _begun(params)
     while True:
-        time.sleep(1)
+        time.sleep(1)  # the work
 
 
 def _exit(params: Params) -> None:
@@ -130,7 +130,7 @@ def _fork(params: Params) -> None:
 
 def _fork_and_leave(params: Params) -> None:
     if _first(params) and os.fork() == 0:
-        time.sleep(600)
+        time.sleep(600)  # until it is killed
 
 
 def _memory(params: Params) -> None:
@@ -138,7 +138,7 @@ def _memory(params: Params) -> None:
         kept = []
         while True:
             kept.append(bytearray(os.urandom(1 << 20)) * 8)
-            time.sleep(0.005)
+            time.sleep(0.005)  # the supervisor has to see it grow
 
 
 def _hold_the_gil(params: Params) -> None:
@@ -196,7 +196,7 @@ def _pausing_event(self: AttemptJournal, name: str, /, **facts: object) -> None:
         path = given["path"]
         Path(f"{path}.paused").touch()
         while not Path(f"{path}.go").exists():
-            time.sleep(0.02)
+            time.sleep(0.02)  # between two looks
 
 
 AttemptJournal.event = _pausing_event  # type: ignore[method-assign]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,8 +22,12 @@ from perago.settings import ConductorSettings
 from perago.transfer.wire import path_of
 from perago.worker.state import STATE
 from tests.lakefs_lab import ArrangedLakeFS, new_name
+from tests.patience import LIMIT, scaled, until
 
-SECONDS = 60.0
+SECONDS = LIMIT
+LEASE = str(math.ceil(scaled(4)))
+"""A response timeout, as DEEDS_RESPONSE: short, for whoever waits for its end, but for a worker
+that is given little time it must be long enough to be kept."""
 FOREIGN = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_", "OTEL_")
 
 
@@ -31,11 +35,7 @@ def eventually(
     found: Callable[[], Any], what: str = "", seconds: float = SECONDS, every: float = 0.05
 ) -> Any:
     """Wait for something to be true and return it."""
-    deadline = time.monotonic() + seconds
-    while not (value := found()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(every)
-    return value
+    return until(found, what, seconds, every)
 
 
 def alive(pid: int) -> bool:
@@ -59,7 +59,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         shutil.copy(Path(__file__).parent / "deeds.py", self.directory / "deeds.py")
-        self.client = ConductorClient(ConductorSettings(self.conductor.url))
+        self.client = ConductorClient(ConductorSettings(self.conductor.url), call_seconds=LIMIT)
         self.store = ArrangedLakeFS(self.lakefs, self.directory / "lab")
         self.root = self.directory / "root"
 
@@ -91,7 +91,7 @@ class Stage:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=LIMIT,
         )
 
     def register(self, **more: str) -> None:
@@ -271,7 +271,7 @@ class Worker:
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(LIMIT)
 
     def text(self) -> str:
         return self.log.read_text()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
-from tests.worker.stage import Stage, alive, eventually
+from tests.patience import scaled
+from tests.worker.stage import LEASE, Stage, alive, eventually
+
+STUCK = math.ceil(scaled(5))
 
 
 @pytest.mark.parametrize(
@@ -45,13 +49,13 @@ def test_a_body_that_exhausts_memory_is_ended(stage: Stage) -> None:
 
 def test_a_body_that_holds_the_interpreter_is_ended_and_the_others_go_on(stage: Stage) -> None:
     stage.register()
-    worker = stage.start("-j", "2", PERAGO_STUCK_AFTER="4s")
+    worker = stage.start("-j", "2", PERAGO_STUCK_AFTER=f"{STUCK}s")
     workflow = stage.run(do="gil", path=str(stage.directory / "a"))
     eventually((stage.directory / "a.first").exists)
     stage.completed(stage.run())
     ended = stage.completed(workflow)
     assert stage.tasks(workflow) == [("FAILED", 0), ("COMPLETED", 1)]
-    assert "no sign of life for 4 s" in ended["tasks"][0]["reasonForIncompletion"]
+    assert f"no sign of life for {STUCK} s" in ended["tasks"][0]["reasonForIncompletion"]
     assert worker.stop() == 0
 
 
@@ -60,7 +64,7 @@ def test_a_body_that_blocks_for_ever_ends_with_the_time_limit_of_its_workflow(
 ) -> None:
     """It gives signs of life, so only the engine can say that it has been long enough."""
     stage.register()
-    worker = stage.start("-j", "2", DEEDS_RESPONSE="3")
+    worker = stage.start("-j", "2", DEEDS_RESPONSE=LEASE)
     path = stage.directory / "a"
     workflow = stage.run(do="deaf", path=str(path))
     eventually(Path(f"{path}.begun").exists)

@@ -10,9 +10,10 @@ import pytest
 from perago.clock import SystemClock
 from perago.worker import confirming
 from perago.worker.confirming import Confirmations
+from tests.patience import LIMIT
 from tests.worker.stage import eventually
 
-NEVER = 60.0
+NEVER = 3600.0
 LONG_ENOUGH = 0.3
 """In this time nothing happens that should not."""
 
@@ -29,7 +30,7 @@ class Asked:
         self._done.set()
 
     def is_soon(self) -> bool:
-        return self._done.wait(5)
+        return self._done.wait(LIMIT)
 
     def is_not(self) -> bool:
         return not self._done.wait(LONG_ENOUGH)
@@ -41,7 +42,7 @@ def confirmations(monkeypatch: pytest.MonkeyPatch) -> Iterator[Confirmations]:
     monkeypatch.setattr(confirming, "QUIET_SECONDS", 0.05)
     made = Confirmations(SystemClock())
     yield made
-    made.close(5)
+    made.close(LIMIT)
 
 
 def test_a_busy_worker_does_not_ask(confirmations: Confirmations) -> None:
@@ -91,5 +92,5 @@ def test_all_is_asked_before_the_end(confirmations: Confirmations) -> None:
     asked = Asked()
     for _ in range(10):
         confirmations.add(asked)
-    assert confirmations.close(5)
+    assert confirmations.close(LIMIT)
     assert (asked.times, confirmations.left) == (10, 0)

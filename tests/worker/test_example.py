@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.worker.stage import Stage
 
 ROOT = Path(__file__).parents[2]
 MODULE = "examples.trips.tasks"
 
 
-@pytest.mark.timeout(400)
 def test_the_same_workflow_file_and_tasks_run_on_servers(stage: Stage) -> None:
     """As docs/howto/run-the-example-on-servers.md tells it."""
     stage.settings["PYTHONPATH"] = str(ROOT)
@@ -21,7 +18,7 @@ def test_the_same_workflow_file_and_tasks_run_on_servers(stage: Stage) -> None:
     workspace = stage.workspace()
     worker = stage.start("-j", "1", module=MODULE)
     given = {"workspace": workspace, "batch": 1, "rows": 2000}
-    ended = stage.completed(stage.client.start_workflow("trips", given, 1), seconds=300)
+    ended = stage.completed(stage.client.start_workflow("trips", given, 1))
     outputs = [task["outputData"] for task in ended["tasks"]]
     assert len(outputs) == 7
     assert outputs[-1]["workspace"]["ref"] == stage.head(workspace)

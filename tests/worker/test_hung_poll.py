@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from perago.worker.polling import HUNG_SECONDS
 from tests.worker.stage import Stage, eventually
 
 HANG = """
@@ -25,12 +22,11 @@ socket.getaddrinfo = hanging
 """
 
 
-@pytest.mark.timeout(180)
 def test_a_poller_that_hangs_is_replaced_and_takes_nothing_when_it_wakes_up(stage: Stage) -> None:
     stage.register()
     (stage.directory / "sitecustomize.py").write_text(HANG)
     worker = stage.start("-j", "1", PYTHONPATH=str(stage.directory))
-    stage.completed(stage.run(text="one"), HUNG_SECONDS + 60)
+    stage.completed(stage.run(text="one"))
     assert [line["event"] for line in stage.logged("poller")] == ["worker poller replaced"]
     assert "poller replaced" in stage.perago("status").stdout
     (stage.directory / "resolved").touch()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perago.protocol.points import POINTS
-from tests.worker.stage import Stage, eventually
+from tests.worker.stage import LEASE, Stage, eventually
 
 DEADLY = [
     "claimed",
@@ -49,7 +49,7 @@ def test_an_executor_killed_at_a_point_is_reported_and_the_retry_completes(
 
 def test_r3_a_worker_killed_before_it_reports_is_followed_by_a_retry(stage: Stage) -> None:
     """The supervisor reports, so it is the one that dies; what it published is replaced."""
-    settings = {"DEEDS_RESPONSE": "3"}
+    settings = {"DEEDS_RESPONSE": LEASE}
     stage.register(**settings)
     workspace = stage.workspace()
     workflow = stage.run("write", workspace=workspace)
@@ -81,7 +81,7 @@ def test_a_worker_killed_after_its_report_changes_nothing(stage: Stage) -> None:
 @pytest.mark.parametrize("mode", ["process", "thread"])
 def test_a_worker_that_is_killed_whole_is_followed_by_another(stage: Stage, mode: str) -> None:
     """Its attempts time out at the engine; what it left is swept by the next start."""
-    settings = {"DEEDS_RESPONSE": "3", "PERAGO_EXECUTION_MODE": mode}
+    settings = {"DEEDS_RESPONSE": LEASE, "PERAGO_EXECUTION_MODE": mode}
     stage.register(**settings)
     workspace = stage.workspace()
     first = stage.start("-j", "1", ready=True, **settings)

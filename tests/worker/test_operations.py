@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.stage import Stage, alive, eventually
+from tests.worker.stage import LEASE, Stage, alive, eventually
 
 
 def begun(stage: Stage, name: str) -> Path:
@@ -18,7 +18,7 @@ def begun(stage: Stage, name: str) -> Path:
 
 @pytest.mark.parametrize("mode", ["process", "thread"])
 def test_w4_terminate_stops_the_work_and_publishes_nothing(stage: Stage, mode: str) -> None:
-    settings = {"DEEDS_RESPONSE": "3"}
+    settings = {"DEEDS_RESPONSE": LEASE}
     stage.register(**settings)
     workspace = stage.workspace()
     worker = stage.start("-j", "1", "--execution-mode", mode, ready=True, **settings)
@@ -36,7 +36,7 @@ def test_w4_terminate_stops_the_work_and_publishes_nothing(stage: Stage, mode: s
 
 
 def test_w4_a_lost_attempt_that_does_not_give_up_loses_its_executor(stage: Stage) -> None:
-    settings = {"DEEDS_RESPONSE": "3"}
+    settings = {"DEEDS_RESPONSE": LEASE}
     stage.register(**settings)
     workspace = stage.workspace()
     worker = stage.start("-j", "1", ready=True, **settings)
@@ -52,7 +52,7 @@ def test_w4_a_lost_attempt_that_does_not_give_up_loses_its_executor(stage: Stage
 
 def test_a_timeout_of_the_engine_is_a_lost_attempt_and_the_retry_completes(stage: Stage) -> None:
     """A stopped process extends nothing; when it goes on, another attempt has the task."""
-    settings = {"DEEDS_RESPONSE": "3"}
+    settings = {"DEEDS_RESPONSE": LEASE}
     stage.register(**settings)
     workspace = stage.workspace()
     first = stage.start("-j", "1", ready=True, **settings)
@@ -131,6 +131,11 @@ def test_two_workers_share_the_work(stage: Stage) -> None:
         PERAGO_WORKER_ID_PREFIX="two-",
         PERAGO_WORKSPACE_ROOT=str(stage.directory / "other"),
     )
-    ids = [stage.run(do="sleep", seconds=0.2) for _ in range(12)]
+    paths = [stage.directory / name for name in "ab"]
+    ids = [stage.run(do="wait", path=str(path)) for path in paths]
+    for path in paths:  # Each of them has a worker of its own before one may end.
+        begun(stage, path.name)
+    for path in paths:
+        Path(f"{path}.go").touch()
     workers = {stage.completed(one)["tasks"][0]["workerId"] for one in ids}
     assert workers == {"one-0001", "two-0001"}

@@ -4,42 +4,37 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from perago.brokers.conductor.mapping import attempt_of
 from perago.worker.polling import give_back
-from tests.worker.stage import Stage, Worker, alive, eventually
+from tests.patience import TEST_SECONDS
+from tests.worker.stage import LEASE, Stage, Worker, alive, eventually
 
 REPEATS = int(os.environ.get("WORKER_REPEATS", "3"))
 """How often starting and stopping is repeated; set it to 100 for the long look."""
-IDLE_SECONDS = 2.0
-LOADED = 4.0
-"""This machine may be busy with other tests: a limit is asserted with this margin."""
+PATIENT = {"PERAGO_SHUTDOWN_FORCE_KILL_AFTER": "3600s"}
+"""Whoever waited for the grace would not end before the test does."""
 
 
 def gone(worker: Worker, pids: list[int]) -> bool:
     return worker.process.poll() is not None and not any(map(alive, pids))
 
 
-@pytest.mark.timeout(120 + 30 * REPEATS)
+@pytest.mark.timeout(TEST_SECONDS + 30 * REPEATS)
 def test_w6_an_idle_worker_ends_at_once(stage: Stage) -> None:
     stage.register()
-    slowest = 0.0
     for _ in range(REPEATS):
-        worker = stage.start("-j", "2")
+        worker = stage.start("-j", "2", ready=True, **PATIENT)
         pids = worker.pids
-        begin = time.monotonic()
         assert worker.stop() == 0
-        slowest = max(slowest, time.monotonic() - begin)
         assert gone(worker, pids)
-    assert slowest < IDLE_SECONDS * LOADED, slowest
     assert stage.rooms() == []
 
 
-@pytest.mark.timeout(120 + 30 * REPEATS)
+@pytest.mark.timeout(TEST_SECONDS + 30 * REPEATS)
 def test_w6_a_busy_worker_drains_reports_and_ends(stage: Stage) -> None:
     stage.register()
     for number in range(REPEATS):
@@ -101,14 +96,20 @@ def test_w6_what_does_not_end_within_the_grace_is_killed_and_reported(
 
 
 def test_w6_the_lease_is_kept_while_draining(stage: Stage) -> None:
-    settings = {"DEEDS_RESPONSE": "3"}
+    settings = {"DEEDS_RESPONSE": LEASE}
     stage.register(**settings)
     worker = stage.start("-j", "1", ready=True, **settings)
     path = stage.directory / "a"
     workflow = stage.run(do="wait", path=str(path))
     eventually(Path(f"{path}.begun").exists)
     worker.signal(signal.SIGTERM)
-    time.sleep(6)
+    leases = 2 * 1000 * int(LEASE)
+
+    def is_kept() -> bool:
+        (task,) = stage.workflow(workflow)["tasks"]
+        return bool(task["updateTime"] - task["startTime"] > leases)
+
+    eventually(is_kept, "the lease that was kept twice")
     Path(f"{path}.go").touch()
     assert worker.wait() == 0
     assert stage.tasks(workflow) == [("COMPLETED", 0)]
@@ -116,18 +117,16 @@ def test_w6_the_lease_is_kept_while_draining(stage: Stage) -> None:
 
 def test_w6_a_second_signal_ends_at_once(stage: Stage) -> None:
     stage.register()
-    worker = stage.start("-j", "2")
+    worker = stage.start("-j", "2", ready=True, **PATIENT)
     path = stage.directory / "a"
     stage.run(do="deaf", path=str(path))
     eventually(Path(f"{path}.begun").exists)
     pids = worker.pids
     worker.signal(signal.SIGTERM)
     eventually(lambda: "draining" in worker.text())
-    begin = time.monotonic()
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 130
-    assert time.monotonic() - begin < LOADED
-    eventually(lambda: gone(worker, pids), seconds=5)
+    eventually(lambda: gone(worker, pids), "the end of its executors")
 
 
 def test_sighup_finishes_what_runs_and_starts_again_with_new_code(stage: Stage) -> None:

@@ -8,6 +8,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.patience import LIMIT
 from tests.worker.stage import Stage, eventually
 
 MODES = ["process", "thread"]
@@ -118,7 +119,7 @@ def test_probes_and_metrics_answer(stage: Stage) -> None:
     stage.completed(stage.run())
 
     def page(name: str) -> str:
-        with urlopen(f"http://{address}/{name}", timeout=10) as answer:
+        with urlopen(f"http://{address}/{name}", timeout=LIMIT) as answer:
             return str(answer.read().decode())
 
     assert page("healthz")

@@ -23,6 +23,7 @@ from perago.protocol.paths import ACTIONS, MARKER, Selection
 from perago.protocol.values import Entry, Manifest
 from perago.workspace.rooms import remove_tree
 from perago.workspace.scan import Baseline, Source, baseline, look, scan, survey
+from tests.patience import LIMIT
 
 ALL = Selection()
 NOTHING = Baseline({}, {}, 0)
@@ -397,7 +398,7 @@ def test_s2_an_edit_that_puts_the_old_times_back_is_found(tmp_path: Path) -> Non
     wanted = write(tmp_path, {"a": b"old"})
     before = aged(baseline(tmp_path, wanted))
     was = (tmp_path / "a").stat()
-    time.sleep(0.06)
+    time.sleep(0.06)  # longer than a tick of any file system's clock
     (tmp_path / "a").write_bytes(b"new")
     os.utime(tmp_path / "a", ns=(was.st_atime_ns, was.st_mtime_ns))
     assert scanned(tmp_path, before=before) == {"a": entry(b"new")}
@@ -431,7 +432,7 @@ def test_s3_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, mode
         with target.open(mode, buffering=0) as file:
             while not stop.is_set():
                 file.write(b"x")
-                time.sleep(0.001)
+                time.sleep(0.001)  # lets the reader have its turn
 
     writer = threading.Thread(target=keep_writing)
     writer.start()
@@ -440,7 +441,7 @@ def test_s3_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, mode
             scanned(tmp_path)
     finally:
         stop.set()
-        writer.join(10)
+        writer.join(LIMIT)
 
 
 def test_v6_a_directory_swapped_for_a_link_is_not_followed(
@@ -535,7 +536,7 @@ def test_what_the_worker_may_not_read_is_refused_by_name(locked: str, text: str)
             env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
             check=False,
         )
     assert text in done.stdout, done.stderr

@@ -23,6 +23,7 @@ from perago.workspace.rooms import AttemptRooms, claim_root
 from perago.workspace.roots import ROOT_MARKER
 from perago.workspace.sweeper import InProgress, remove_room_of, sweep
 from tests.filesystems import CannotMount, bound
+from tests.patience import LIMIT
 
 ATTEMPT = Attempt("workflow-1", "task-1", 0, "clean_ref", "clean")
 DAY = 86_400.0
@@ -37,7 +38,7 @@ def root(tmp_path: Path) -> Path:
 def dead() -> int:
     """The id of a process that has ended and was reaped."""
     child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait(30)
+    child.wait(LIMIT)
     return child.pid
 
 
@@ -134,7 +135,7 @@ def test_w5_a_dead_owner_that_nobody_reaped_is_dead(root: Path) -> None:
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     room(root, "e1", owner_pid=child.pid, owner_token=token)
     assert swept(root) == {"task-1-e1": True}
-    child.communicate(timeout=30)
+    child.communicate(timeout=LIMIT)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from perago.process.lock import FileLock
 
 USUAL: tuple[ServerName, ...] = ("lakefs", "conductor")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
-_GRACE_SECONDS = 20.0
+_GRACE_SECONDS = 60.0
 _LOCK_SECONDS = 900.0
 
 
