@@ -2,11 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 
 from perago.dev import ConductorEndpoint, LakeFSEndpoint, start
+from perago.testing import Fault, Lab, Run
+from perago.testing.faults import Counted
+from tests import injection
+from tests.faults.families import FAULTS, REAL, SERVERS, is_rig
+
+_CASE = pytest.StashKey[injection.Case]()
+
+
+def pytest_configure() -> None:
+    """Count the faults of labs too."""
+    attempt = Lab._attempt  # noqa: SLF001 - every way to run an attempt goes through it
+
+    def counted(
+        lab: Lab, task: Any, attempted: Any, workspace: Any, params: Any, faults: Sequence[Fault]
+    ) -> Run:
+        for fault in faults:
+            if isinstance(fault, Counted):
+                injection.expect(type(fault).__name__, partial(getattr, fault, "met"))
+        left = [one for one in faults if not (injection.OFF and isinstance(one, Counted))]
+        return attempt(lab, task, attempted, workspace, params, left)
+
+    Lab._attempt = counted  # type: ignore[method-assign, assignment]  # noqa: SLF001
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Count the faults of each test, those of its fixtures included."""
+    with injection.case() as case:
+        item.stash[_CASE] = case
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a case whose fault did not happen; write down how many did, and on which servers."""
+    case = item.stash[_CASE]
+    result = yield
+    injection.check(case, wanted=is_rig(item.path))
+    names = set(getattr(item, "fixturenames", ()))
+    servers = sorted({REAL[name] for name in names & set(REAL)})
+    item.user_properties += [(FAULTS, str(case.faults)), (SERVERS, " ".join(servers))]
+    return result
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+FAULTS: Final = "faults"
+"""The property by which a test says how many faults were injected in it."""
+SERVERS: Final = "servers"
+"""The property that names the real servers a test used."""
+REAL: Final = {
+    "lakefs_server": "lakeFS",
+    "lakefs_s3_server": "lakeFS",
+    "mortal_lakefs": "lakeFS",
+    "conductor_server": "Conductor",
+    "mortal_conductor": "Conductor",
+}
+"""Which fixture stands for which server: what a case used is read from its fixtures."""
 
 
 @dataclass(frozen=True)
@@ -106,3 +121,10 @@ FAMILIES = (
     ),
     Family("secrets", "keys in logs, errors, outputs", ("tests/lakefs/test_secrets.py",)),
 )
+
+
+def is_rig(path: Path) -> bool:
+    """Tell whether every test of a file has to inject a fault: those of the rig itself."""
+    root = Path(__file__).parents[2]
+    rig = {path for family in FAMILIES for path in family.paths if path.startswith("tests/faults/")}
+    return path.is_relative_to(root) and path.relative_to(root).as_posix() in rig

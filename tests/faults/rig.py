@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from perago.observe.events import EventLog
 from perago.process.killing import VARIABLE
 from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import install_fence
+from tests import injection
 from tests.faults.acts_of import after, given
 from tests.faults.checker import Checker, Line
 from tests.worker.stage import Stage, Worker, eventually
@@ -37,6 +39,8 @@ class Begun:
     workspace: Mapping[str, str]
     base: Mapping[str, bytes]
     apart: bool = False
+    faults: injection.Case = field(default_factory=injection.Case, compare=False)
+    """What is to happen to it; it is asked for by whoever looks at the workflow."""
 
     @property
     def repository(self) -> str:
@@ -54,6 +58,7 @@ class Rig(Stage):
     response_seconds: int = 60
     more: dict[str, str] = field(default_factory=dict)
     module: str = "tests.faults.acts"
+    deadly: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,6 +118,20 @@ class Rig(Stage):
         roots = {worker.root for worker in self.workers if worker.root.exists()}
         return [path.name for root in roots for path in root.iterdir() if path.is_dir()]
 
+    # --- faults --------------------------------------------------------------------------------
+
+    def will_kill(self, places: Iterable[str]) -> None:
+        """Keep where attempts die until their workflows are looked at: cases share a worker."""
+        self.deadly += places
+
+    def met(self, begun: Begun) -> Begun:
+        """Have the running test fail unless the faults of this workflow have happened."""
+        injection.adopt(begun.faults)
+        mine = [place for place in self.deadly if place.startswith(f"{begun.step}:")]
+        expected = {f"signal at {place}": partial(self.killed, place) for place in mine}
+        injection.adopt(injection.Case(dict(expected)))
+        return begun
+
     # --- cases ---------------------------------------------------------------------------------
 
     def begin(
@@ -125,6 +144,18 @@ class Rig(Stage):
         **act: Any,
     ) -> Begun:
         """Start a workflow of one step on a new repository, which is arranged before."""
+        with injection.case() as faults:
+            return self._begin(step, fence, arrange, task, act, faults)
+
+    def _begin(
+        self,
+        step: str,
+        fence: str,
+        arrange: Callable[[Mapping[str, str]], None],
+        task: str,
+        act: dict[str, Any],
+        faults: injection.Case,
+    ) -> Begun:
         files = given(step)
         workspace = self.workspace(files)
         if fence == "hard":
@@ -132,10 +163,19 @@ class Rig(Stage):
             workspace["ref"] = fenced.head
             files[KEY] = render([BRANCH]).encode()
         arrange(workspace)
-        params = {"path": str(self.directory / step), **act}
+        params = {"path": str(self.directory / step), **self._harm(step, act)}
         workflow = self.start_workflow(f"{task or fence}_{self.tag}", step, workspace, params)
         mode, apart = params.get("mode", "change"), bool(params.get("apart"))
-        return Begun(step, fence, mode, workflow, workspace, files, apart)
+        return Begun(step, fence, mode, workflow, workspace, files, apart, faults)
+
+    def _harm(self, step: str, act: dict[str, Any]) -> dict[str, Any]:
+        """Expect what the body is to do to itself, which it writes down before it does it."""
+        harm = [name for name in ("die", "do") if act.get(name, -1) not in {-1, ""}]
+        for name in harm:
+            injection.expect(f"body: {name} {act[name]}", partial(self.killed, f"{step}:{name}"))
+        if injection.OFF:
+            return {name: value for name, value in act.items() if name not in harm}
+        return act | {"record": str(self.kill_log)}
 
     def start_workflow(
         self, task: str, step: str, workspace: Mapping[str, str], params: Mapping[str, Any]
@@ -180,7 +220,7 @@ class Rig(Stage):
 
     def findings(self, begun: Begun, *, swept: bool = True) -> list[str]:
         """Read both servers and the root of the workers; nothing found means that all held."""
-        execution = self.workflow(begun.workflow_id)
+        execution = self.workflow(self.met(begun).workflow_id)
         return [*self._findings(begun, execution, swept=swept)]
 
     def _findings(
@@ -214,14 +254,14 @@ class Rig(Stage):
 
     def left(self, begun: Begun, execution: Mapping[str, Any]) -> Iterator[str]:
         """Find what the attempts should have removed (V7)."""
-        if staging := self.staging(begun.workspace):
+        if staging := self.staging(self.met(begun).workspace):
             yield f"V7: staging branches are left: {staging}"
         ids = [task["taskId"] for task in execution["tasks"]]
         if rooms := [name for name in self.rooms() if name.startswith(tuple(ids))]:
             yield f"V7: attempt directories are left: {rooms}"
 
     def statuses(self, begun: Begun) -> list[str]:
-        return [status for status, _ in self.tasks(begun.workflow_id)]
+        return [status for status, _ in self.tasks(self.met(begun).workflow_id)]
 
     def events(self, begun: Begun) -> list[list[str]]:
         """Return the names of the events of each execution, in the order they were claimed."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests import injection
 from tests.faults.campaign import Campaign, cases_of
 from tests.faults.conftest import NewRig
 from tests.faults.paths import (
@@ -100,6 +101,8 @@ def campaign(request: pytest.FixtureRequest, rig: Rig) -> Campaign[Case]:
 
 @pytest.mark.parametrize("case", CHOSEN, ids=str)
 def test_kill(rig: Rig, campaign: Campaign[Case], case: Case) -> None:
+    if case.point == UNDISTURBED:
+        injection.control("what the others are compared with")
     begun = campaign.take(case)
     ended = rig.completed(begun.workflow_id, PATIENCE_SECONDS)
     deaths = case.victim + (case.point != UNDISTURBED)
@@ -116,6 +119,7 @@ def test_kill(rig: Rig, campaign: Campaign[Case], case: Case) -> None:
 
 
 def test_v8_no_secret_is_in_what_the_workers_wrote(rig: Rig) -> None:
+    injection.control("it looks at what the other cases left")
     assert rig.secrets() == []
 
 

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.installing import install_fence
 from perago.transfer.wire import path_of
+from tests import injection
 from tests.contract.backend import entry_of
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 
@@ -90,7 +92,10 @@ class Track:
             except PeragoError as error:
                 return mine, error
 
-        return list(self.pool.map(publish, range(RACERS)))
+        ends: list[tuple[Write, Published | PeragoError]] = []
+        together = partial(self.pool.map, publish, range(RACERS))
+        injection.inject(f"{RACERS} publish at once", lambda: ends.extend(together()))
+        return ends
 
     def history(self) -> list[str]:
         """Walk the branch down to A, newest first."""
