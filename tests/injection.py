@@ -18,7 +18,7 @@ OFF = os.environ.get("PERAGO_INJECTION") == "off"
 Count = Callable[[], int]
 
 
-@dataclass
+@dataclass(eq=False)
 class Case:
     """One test that runs: what shall happen to it, and what has."""
 

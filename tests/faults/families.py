@@ -102,6 +102,13 @@ FAMILIES = (
         ),
         jobs=2,
     ),
+    Family(
+        "power",
+        "the embedded store after a power cut at every request to the disk: what was not synced is"
+        " gone, torn, or there without the rest",
+        ("tests/power/test_power.py",),
+        jobs=2,
+    ),
     Family("names", "hostile object names", ("tests/lakefs/test_hostile_names.py",)),
     Family(
         "spark",

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perago.errors import OutcomeUnknownError, StoreUnavailableError
-from perago.stores.embedded import locks, schema
+from perago.stores.embedded import durability, locks, schema
 
 WAIT_SECONDS = 30.0
 
@@ -93,6 +93,7 @@ class Catalogue:
         with locks.held(opening, exclusive=True, timeout_seconds=WAIT_SECONDS):
             with self.reading() as db:
                 db.execute("PRAGMA journal_mode = WAL")
+            durability.settle(self.path.parent)
             with self.writing() as db:
                 if schema.version(db) is None:
                     schema.create(db)
