@@ -11,7 +11,7 @@ import pytest
 from perago.dev import ConductorEndpoint, LakeFSEndpoint, start
 from perago.testing import Fault, Lab, Run
 from perago.testing.faults import Counted
-from tests import injection
+from tests import injection, lakefs_kv
 from tests.faults.families import FAULTS, REAL, SERVERS, is_rig
 
 _CASE = pytest.StashKey[injection.Case]()
@@ -56,7 +56,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 @pytest.fixture(scope="session")
 def lakefs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeFSEndpoint]:
     """Give a lakeFS server on local blocks."""
-    with start("tests", tmp_path_factory.mktemp("lakefs"), ["lakefs"]) as instance:
+    with (
+        lakefs_kv.kept_in(lakefs_kv.CHOSEN),
+        start("tests", tmp_path_factory.mktemp("lakefs"), ["lakefs"]) as instance,
+    ):
         yield instance.lakefs
 
 

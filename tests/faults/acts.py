@@ -69,6 +69,9 @@ class Done(BaseModel):
 
 def work(workspace: Path, act: Act) -> Done:
     run = begin(act)
+    # Whoever dies before the end leaves a link to what is not the attempt's (V6).
+    way_out = workspace / "way-out"
+    way_out.symlink_to(Path(act.path).parent / "outside")
     changes = act.mode == "change" or (act.mode == "once" and run == 0)
     for part in range(PARTS if changes else 0):
         if act.die == run and part == 1:
@@ -81,6 +84,7 @@ def work(workspace: Path, act: Act) -> Done:
         die(act)
     if act.wait:
         _wait(act)
+    way_out.unlink()
     if run == 0 and act.do:
         told(act, "do")
         DEEDS[act.do](workspace)

@@ -14,6 +14,7 @@ SERVERS: Final = "servers"
 REAL: Final = {
     "lakefs_server": "lakeFS",
     "lakefs_s3_server": "lakeFS",
+    "lakefs_on_postgres": "lakeFS",
     "mortal_lakefs": "lakeFS",
     "conductor_server": "Conductor",
     "mortal_conductor": "Conductor",
@@ -71,6 +72,18 @@ FAMILIES = (
             "tests/protocol/test_publication_races.py",
         ),
         settings={"PERAGO_RACE_ROUNDS": "50"},
+    ),
+    Family(
+        "kill-postgres",
+        "kill -9 of executor and supervisor, while lakeFS keeps its metadata in PostgreSQL",
+        ("tests/faults/test_kills.py", "tests/faults/test_kills_at_calls.py"),
+        settings={"PERAGO_TEST_LAKEFS_KV": "postgres"},
+    ),
+    Family(
+        "races-postgres",
+        "2 to 16 racers on a lakeFS that keeps its metadata in PostgreSQL",
+        ("tests/lakefs/test_hard_races.py",),
+        settings={"PERAGO_RACE_ROUNDS": "10", "PERAGO_TEST_LAKEFS_KV": "postgres"},
     ),
     Family(
         "pause",

@@ -20,6 +20,7 @@ from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import install_fence
 from tests import injection
 from tests.faults.acts_of import after, given
+from tests.faults.canaries import CanaryKey, CanaryTree
 from tests.faults.checker import Checker, Line
 from tests.worker.stage import Stage, Worker, eventually
 
@@ -65,6 +66,8 @@ class Rig(Stage):
         self.settings |= {"ACTS": self.tag, "ACTS_RESPONSE": str(self.response_seconds)}
         self.settings["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
         self.settings |= self.more
+        self.outside = CanaryTree(self.directory / "outside")
+        self.key = CanaryKey(self.lakefs.secret)
         self.register()
 
     def register(self, **more: str) -> None:
@@ -231,8 +234,16 @@ class Rig(Stage):
         yield from checker.reasons(begun.workflow_id)
         if swept:
             yield from self.left(begun, execution)
-        if self.lakefs.secret in json.dumps(execution):
-            yield f"V8: the secret key is in the execution {begun.workflow_id}"
+        else:
+            yield from self.told_or_touched(execution)
+
+    def told_or_touched(self, execution: Mapping[str, Any]) -> Iterator[str]:
+        """Find the worker's key in what was said, and marks on what is not the attempt's."""
+        yield from self.outside.findings()
+        if self.key.is_in(json.dumps(execution).encode()):
+            yield f"V8: the secret key is in the execution {execution['workflowId']}"
+        places = [self.directory / "logs", self.directory / "home", self.root]
+        yield from self.key.findings([*places, *self.directory.glob("worker-*.log")])
 
     def line(self, begun: Begun, execution: Mapping[str, Any]) -> Line:
         """Say what the target must hold, from what the accepted attempt said it did."""
@@ -253,7 +264,8 @@ class Rig(Stage):
         )
 
     def left(self, begun: Begun, execution: Mapping[str, Any]) -> Iterator[str]:
-        """Find what the attempts should have removed (V7)."""
+        """Find what the attempts should have removed (V7), touched or told (V6, V8)."""
+        yield from self.told_or_touched(execution)
         if staging := self.staging(self.met(begun).workspace):
             yield f"V7: staging branches are left: {staging}"
         ids = [task["taskId"] for task in execution["tasks"]]
@@ -270,14 +282,6 @@ class Rig(Stage):
         for event in log.of_workflow(begun.workflow_id):
             found.setdefault(event.execution_id, []).append(event.name)
         return list(found.values())
-
-    def secrets(self) -> list[str]:
-        """Find logs and event logs that hold a secret (V8)."""
-        secret = self.lakefs.secret.encode()
-        places = [self.directory / "logs", self.directory / "home", self.root]
-        files = [path for place in places for path in place.rglob("*") if path.is_file()]
-        files += self.directory.glob("worker-*.log")
-        return [str(path) for path in files if secret in path.read_bytes()]
 
 
 def children(worker: Worker) -> list[int]:

@@ -118,11 +118,6 @@ def test_kill(rig: Rig, campaign: Campaign[Case], case: Case) -> None:
         )
 
 
-def test_v8_no_secret_is_in_what_the_workers_wrote(rig: Rig) -> None:
-    injection.control("it looks at what the other cases left")
-    assert rig.secrets() == []
-
-
 # --- the supervisor: it is the one that reports ---------------------------------------------------
 
 REPORTING = [
