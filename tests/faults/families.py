@@ -29,6 +29,8 @@ class Family:
     name: str
     what: str
     paths: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    """Files whose tests are given their fault: the input is it, and nothing is injected."""
     jobs: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -71,6 +73,7 @@ FAMILIES = (
             "tests/embedded/test_races.py",
             "tests/protocol/test_publication_races.py",
         ),
+        inputs=("tests/protocol/test_publication_races.py",),
         settings={"PERAGO_RACE_ROUNDS": "50"},
     ),
     Family(
@@ -113,6 +116,7 @@ FAMILIES = (
             "tests/workspace/test_rooms.py",
             "tests/workspace/test_sweeper.py",
         ),
+        inputs=("tests/workspace",),
         jobs=2,
     ),
     Family(
@@ -122,7 +126,12 @@ FAMILIES = (
         ("tests/power/test_power.py",),
         jobs=2,
     ),
-    Family("names", "hostile object names", ("tests/lakefs/test_hostile_names.py",)),
+    Family(
+        "names",
+        "hostile object names",
+        ("tests/lakefs/test_hostile_names.py",),
+        inputs=("tests/lakefs/test_hostile_names.py",),
+    ),
     Family(
         "spark",
         "executors, JVMs and attempts killed while Spark writes; save modes; leftovers",
@@ -137,10 +146,49 @@ FAMILIES = (
         "model",
         "the publication core over all small histories, and state machines on the stores",
         ("tests/model", "tests/protocol/test_publication_histories.py"),
+        inputs=("tests/model", "tests/protocol/test_publication_histories.py"),
         settings={"PERAGO_MODEL_FULL": "1", "PERAGO_MACHINE_EXAMPLES": "60"},
     ),
-    Family("secrets", "keys in logs, errors, outputs", ("tests/lakefs/test_secrets.py",)),
+    Family(
+        "secrets",
+        "keys in logs, errors, outputs",
+        ("tests/lakefs/test_secrets.py",),
+        inputs=("tests/lakefs/test_secrets.py",),
+    ),
 )
+NO_FAULTS = frozenset(
+    {
+        "test_two_publishers_of_five_turns_have_252_orders",
+        "test_the_page_counts_the_orders_that_break_something",
+        "test_every_history_of_the_page_has_a_title_that_is_known",
+        "test_f3_k1_k2_k3_the_page_tells_the_shortest_history",
+        "test_two_publishers_of_five_steps_have_252_interleavings",
+        "test_the_enumeration_holds_every_shape",
+        "test_s2_the_directory_is_the_wanted_state",
+        "test_an_empty_workspace_is_an_empty_manifest",
+        "test_t7_empty_directories_modes_and_times_are_not_content",
+        "test_d3_new_files_are_hashed_as_the_store_does",
+        "test_d3_a_known_file_is_compared_in_the_hash_it_came_with",
+        "test_d3_a_content_listed_by_another_tag_is_the_same_while_its_hash_is",
+        "test_s2_an_untouched_file_is_not_read",
+        "test_step_2_the_name_holds_task_and_execution",
+        "test_step_2_the_marker_says_who_owns_it_and_which_attempt",
+        "test_step_2_the_marker_stands_beside_the_workspace_not_in_it",
+        "test_two_executions_of_one_attempt_have_two_rooms",
+        "test_step_14_leaving_removes_everything",
+        "test_w5_a_dry_run_removes_nothing",
+        "test_w5_an_absent_root_has_no_orphans",
+        "test_i7_the_secret_travels_only_as_authorization",
+    }
+)
+"""Tests among the inputs in which nothing goes wrong: they are run, and are no cases."""
+
+
+def is_case(family: str, test: str, faults: int) -> bool:
+    """Tell whether a test is a fault case: one was injected in it, or it was given one."""
+    path, _, name = test.partition("::")
+    given = next((one.inputs for one in FAMILIES if one.name == family), ())
+    return faults > 0 or (path.startswith(given) and bool(given) and name not in NO_FAULTS)
 
 
 def is_rig(path: Path) -> bool:

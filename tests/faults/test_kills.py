@@ -22,6 +22,7 @@ from tests.faults.paths import (
     POINTS_OF,
     REPORT,
     OnPath,
+    matters,
     selected,
 )
 from tests.faults.rig import Begun, Rig, kill_at
@@ -62,6 +63,7 @@ def every_case(*points_besides: str) -> list[Case]:
         for path, points in POINTS_OF.items()
         for fence in (("look",) if path == "read-only" else FENCES)
         for point in (*points_besides, BODY, *points)
+        if matters(point, path, fence) and (point or fence in {"look", "hard"})
     ]
     return [Case(number, *line) for number, line in enumerate(lines)]
 
