@@ -23,7 +23,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test soak faults servers lint types docs audit bench bench-quick format lock clean
+.PHONY: help run test soak faults mutants servers lint types docs audit bench bench-quick format lock clean
 
 help: ## list the chores
 	@if [ -t 1 ]; then on='\033[36m'; off='\033[0m'; fi; \
@@ -42,6 +42,9 @@ soak: $(READY) servers ## 30 minutes of work while executors and servers are kil
 
 faults: $(READY) servers ## every fault on real servers; writes docs/reference/faults.md (ARGS="kill pause" for some)
 	@$(BIN)/python -m tests.faults.report $(ARGS)
+
+mutants: $(READY) ## break named rules one by one; each must turn a test red (ARGS="P5 fence" for some)
+	@$(BIN)/python -m tests.mutants --jobs $(if $(filter 0,$(JOBS)),1,$(JOBS)) $(ARGS)
 
 servers: $(READY) ## build the real lakeFS, S3 store and Conductor once; cached per user
 	@$(BIN)/perago dev fetch

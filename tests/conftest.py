@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 
 from perago.dev import ConductorEndpoint, LakeFSEndpoint, start
-from tests import patience
+from perago.testing import Fault, Lab, Run
+from perago.testing.faults import Counted
+from tests import injection, lakefs_kv, patience
+from tests.faults.families import FAULTS, REAL, SERVERS, is_rig
+
+_CASE = pytest.StashKey[injection.Case]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -16,6 +23,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give every test the time it needs here, unless somebody said how long."""
     if config.getoption("timeout", None) is None and "PYTEST_TIMEOUT" not in os.environ:
         config.option.timeout = patience.scaled(patience.TEST_SECONDS)
+    _count_the_faults_of_labs()
+
+
+def _count_the_faults_of_labs() -> None:
+    attempt = Lab._attempt  # noqa: SLF001 - every way to run an attempt goes through it
+
+    def counted(
+        lab: Lab, task: Any, attempted: Any, workspace: Any, params: Any, faults: Sequence[Fault]
+    ) -> Run:
+        for fault in faults:
+            if isinstance(fault, Counted):
+                injection.expect(type(fault).__name__, partial(getattr, fault, "met"))
+        left = [one for one in faults if not (injection.OFF and isinstance(one, Counted))]
+        return attempt(lab, task, attempted, workspace, params, left)
+
+    Lab._attempt = counted  # type: ignore[method-assign, assignment]  # noqa: SLF001
 
 
 def pytest_report_header() -> str:
@@ -30,10 +53,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(own, append=False)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Count the faults of each test, those of its fixtures included."""
+    with injection.case() as case:
+        item.stash[_CASE] = case
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a case whose fault did not happen; write down how many did, and on which servers."""
+    case = item.stash[_CASE]
+    result = yield
+    injection.check(case, wanted=is_rig(item.path))
+    names = set(getattr(item, "fixturenames", ()))
+    servers = sorted({REAL[name] for name in names & set(REAL)})
+    item.user_properties += [(FAULTS, str(case.faults)), (SERVERS, " ".join(servers))]
+    return result
+
+
 @pytest.fixture(scope="session")
 def lakefs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeFSEndpoint]:
     """Give a lakeFS server on local blocks."""
-    with start("tests", tmp_path_factory.mktemp("lakefs"), ["lakefs"]) as instance:
+    with (
+        lakefs_kv.kept_in(lakefs_kv.CHOSEN),
+        start("tests", tmp_path_factory.mktemp("lakefs"), ["lakefs"]) as instance,
+    ):
         yield instance.lakefs
 
 

@@ -18,6 +18,7 @@ import pytest
 from perago.brokers.local.records import RunRecord, RunStatus
 from perago.brokers.local.state import State
 from perago.protocol.values import Status
+from tests import injection
 from tests.patience import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +74,7 @@ def test_killed_at_a_random_moment_and_resumed(tmp_path: Path, seed: int) -> Non
         with process:
             wait_for(process.stdout, "run_started run_resumed run_already_completed")
             time.sleep(random_moment.uniform(0, 1.2))  # any moment will do
-            process.send_signal(signal.SIGKILL)
+            injection.inject("SIGKILL", process.kill)
         run_id = the_run(tmp_path).id
     with runner(tmp_path, run_id) as process:
         assert process.stdout is not None
@@ -88,7 +89,7 @@ def test_a_signal_stops_at_once_and_the_run_can_be_resumed(
 ) -> None:
     with runner(tmp_path, seconds=3600) as process:
         wait_for(process.stdout, "message", "a")
-        process.send_signal(number)
+        injection.inject(number.name, lambda: process.send_signal(number))
         wait_for(process.stdout, "run_stopped")
         process.wait(LIMIT)
     assert process.returncode == 0

@@ -15,6 +15,7 @@ from perago.clock import SystemClock
 from perago.errors import BrokerUnavailableError
 from perago.protocol.values import Attempt
 from perago.settings import ConductorSettings
+from tests import injection
 from tests.conductor.lab import DONE, Lab, eventually, new_lab
 from tests.faults.impatience import SkippingClock
 from tests.faults.proxy import (
@@ -74,7 +75,7 @@ def meeting(proxy: Proxy, case: Case, asked: tuple[str, str], times: int | None)
     """Have requests of one kind meet the fault; refused is so for all kinds."""
     if case.make is None:
         proxy.forget()
-        proxy.down()
+        injection.inject("refused", proxy.down)
         try:
             yield
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import stat
+from pathlib import Path
 
 from perago.stores.embedded import EmbeddedStore
 
@@ -19,7 +20,13 @@ def tree(store: EmbeddedStore, repository: str, ref: str) -> dict[str, bytes]:
 
 
 def check(store: EmbeddedStore) -> None:
-    """Every head resolves, every tree can be read, every object is present and right."""
+    """Every head resolves, every tree can be read, every object is present, right and locked."""
+    for path in check_objects(store):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o444
+
+
+def check_objects(store: EmbeddedStore) -> list[Path]:
+    """Every head resolves, every tree can be read; return the objects, which are whole."""
     db = sqlite3.connect(store.root / "catalogue.sqlite")
     try:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -37,13 +44,13 @@ def check(store: EmbeddedStore) -> None:
                 for info in store.listing(repository, commit.id, ""):
                     needed.add((info.checksum, info.size))
     assert needed <= recorded
-    for checksum, size in needed:
-        _check_object(store, checksum.removeprefix("sha256:"), size)
+    return [_checked(store, checksum.removeprefix("sha256:"), size) for checksum, size in needed]
 
 
-def _check_object(store: EmbeddedStore, digest: str, size: int) -> None:
+def _checked(store: EmbeddedStore, digest: str, size: int) -> Path:
     path = store.root / "objects" / digest[:2] / digest
     content = path.read_bytes()
     assert len(content) == size
     assert hashlib.sha256(content).hexdigest() == digest
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
+    return path

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from perago.stores.embedded import EmbeddedStore
+from tests import injection
 from tests.embedded.contents import check, tree
 
 RESTLESS = Path(__file__).with_name("restless.py")
@@ -23,7 +24,7 @@ def run_and_kill(root: Path, after_seconds: float) -> int:
         assert process.stdout is not None
         said = [process.stdout.readline()]  # it works now
         time.sleep(after_seconds)  # any moment will do
-        process.kill()
+        injection.inject("SIGKILL at a random moment", process.kill)
         said += process.stdout.read().splitlines()
     return int([line for line in said if line][-1])
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from perago.stores.embedded import EmbeddedStore
+from tests import injection
 from tests.embedded.contents import check, tree
 from tests.patience import LIMIT
 
@@ -42,9 +44,10 @@ def hear(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("go\n")
+def tell(processes: Iterable[subprocess.Popen[str]]) -> None:
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
 
 
 @pytest.mark.parametrize(("names", "rounds"), [(["w1", "w2"], 1000), (["w1", "w2", "w3"], 50)])
@@ -56,8 +59,8 @@ def test_k3_exactly_one_winner_per_round(
         for number in range(rounds):
             assert [hear(process) for process in running] == ["ready"] * len(names)
             turn = number % len(names)  # nobody is always told first
-            for process in (*running[turn:], *running[:turn]):
-                go(process)
+            order = (*running[turn:], *running[:turn])
+            injection.inject(f"{len(names)} publish at once", partial(tell, order))
             results = [hear(process) for process in running]
             assert sorted(results) == ["lost"] * (len(names) - 1) + ["won"]
             winners.append(names[results.index("won")])

@@ -58,6 +58,8 @@ class Act(BaseModel):
     apart: bool = False
     """Write files that no other attempt writes."""
     do: str = ""
+    record: str = ""
+    """The file that is told of harm before it is done."""
 
 
 class Done(BaseModel):
@@ -68,21 +70,36 @@ class Done(BaseModel):
 
 def work(workspace: Path, act: Act) -> Done:
     run = begin(act)
+    # Whoever dies before the end leaves a link to what is not the attempt's (V6).
+    way_out = workspace / "way-out"
+    way_out.symlink_to(Path(act.path).parent / "outside")
     changes = act.mode == "change" or (act.mode == "once" and run == 0)
     for part in range(PARTS if changes else 0):
         if act.die == run and part == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die(act)
         name = f"part{part}-{run}.txt" if act.apart else f"part{part}.txt"
         (workspace / name).write_text(f"{run}:{part}")
     if changes:
         (workspace / "old.txt").unlink(missing_ok=True)
     elif act.die == run:
-        os.kill(os.getpid(), signal.SIGKILL)
+        die(act)
     if act.wait:
         _wait(act)
-    if run == 0:
+    way_out.unlink()
+    if run == 0 and act.do:
+        told(act, "do")
         DEEDS[act.do](workspace)
     return Done(run=run)
+
+
+def told(act: Act, harm: str) -> None:
+    with Path(act.record).open("a") as record:
+        record.write(f"{Path(act.path).name}:{harm}\n")
+
+
+def die(act: Act) -> None:
+    told(act, "die")
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def begin(act: Act) -> int:
@@ -99,10 +116,6 @@ def _wait(act: Act) -> None:
             Path(f"{act.path}.cancelled").touch()
             raise perago.TaskFailed("nobody wants this any more")
         time.sleep(0.02)  # between two looks
-
-
-def _nothing(workspace: Path) -> None:
-    pass
 
 
 def _fill(workspace: Path) -> None:
@@ -132,7 +145,6 @@ def _memory(workspace: Path) -> None:
 
 
 DEEDS = {
-    "": _nothing,
     "fill": _fill,
     "handles": _handles,
     "vanish": _vanish,

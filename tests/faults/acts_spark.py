@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 from pyspark.sql import SparkSession
 
 from perago import WorkspaceSpec, task
 from perago.spark import SparkSpec, SparkWorkspace
-from tests.faults.acts import CONTROLS, OWNER, TAG, Act, Done, begin
+from tests.faults.acts import CONTROLS, OWNER, TAG, Act, Done, begin, die
 
 # A JVM that starts quickly: each kill costs one.
 DIRECT = SparkSpec(
@@ -35,5 +32,5 @@ def write(spark: SparkSession, workspace: SparkWorkspace, params: Act) -> Done:
     rows = spark.range(run + 1).coalesce(1)
     workspace.write(rows, "table", mode="overwrite")
     if params.die == run:
-        os.kill(os.getpid(), signal.SIGKILL)
+        die(params)
     return Done(run=run)

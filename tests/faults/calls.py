@@ -44,6 +44,8 @@ MERGE = Call("merge", "POST", ".*merge/main$")
 RESET = Call("hard reset", "PUT", "branches/main/hard_reset")
 DROP = Call("delete branch", "DELETE", "branches/perago-staging")
 READS = (LIST, GET_OBJECT, GET_COMMIT, GET_BRANCH)
+EARLY = (LIST, GET_OBJECT, GET_COMMIT)
+"""Made before the first fence, where nothing depends on the fence yet."""
 WRITES = (CREATE, UPLOAD, DELETE, COMMIT, MERGE, DROP)
 
 

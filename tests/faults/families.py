@@ -4,6 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+FAULTS: Final = "faults"
+"""The property by which a test says how many faults were injected in it."""
+SERVERS: Final = "servers"
+"""The property that names the real servers a test used."""
+REAL: Final = {
+    "lakefs_server": "lakeFS",
+    "lakefs_s3_server": "lakeFS",
+    "lakefs_on_postgres": "lakeFS",
+    "mortal_lakefs": "lakeFS",
+    "conductor_server": "Conductor",
+    "mortal_conductor": "Conductor",
+}
+"""Which fixture stands for which server: what a case used is read from its fixtures."""
 
 
 @dataclass(frozen=True)
@@ -13,6 +29,8 @@ class Family:
     name: str
     what: str
     paths: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    """Files whose tests are given their fault: the input is it, and nothing is injected."""
     jobs: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -56,7 +74,20 @@ FAMILIES = (
             "tests/embedded/test_openers.py",
             "tests/protocol/test_publication_races.py",
         ),
+        inputs=("tests/protocol/test_publication_races.py",),
         settings={"PERAGO_RACE_ROUNDS": "50"},
+    ),
+    Family(
+        "kill-postgres",
+        "kill -9 of executor and supervisor, while lakeFS keeps its metadata in PostgreSQL",
+        ("tests/faults/test_kills.py", "tests/faults/test_kills_at_calls.py"),
+        settings={"PERAGO_TEST_LAKEFS_KV": "postgres"},
+    ),
+    Family(
+        "races-postgres",
+        "2 to 16 racers on a lakeFS that keeps its metadata in PostgreSQL",
+        ("tests/lakefs/test_hard_races.py",),
+        settings={"PERAGO_RACE_ROUNDS": "10", "PERAGO_TEST_LAKEFS_KV": "postgres"},
     ),
     Family(
         "pause",
@@ -89,9 +120,22 @@ FAMILIES = (
             "tests/workspace/test_oracle.py",
             "tests/lifecycle/test_places.py",
         ),
+        inputs=("tests/workspace",),
         jobs=2,
     ),
-    Family("names", "hostile object names", ("tests/lakefs/test_hostile_names.py",)),
+    Family(
+        "power",
+        "the embedded store after a power cut at every request to the disk: what was not synced is"
+        " gone, torn, or there without the rest",
+        ("tests/power/test_power.py",),
+        jobs=2,
+    ),
+    Family(
+        "names",
+        "hostile object names",
+        ("tests/lakefs/test_hostile_names.py",),
+        inputs=("tests/lakefs/test_hostile_names.py",),
+    ),
     Family(
         "spark",
         "executors, JVMs and attempts killed while Spark writes; save modes; leftovers",
@@ -106,7 +150,53 @@ FAMILIES = (
         "model",
         "the publication core over all small histories, and state machines on the stores",
         ("tests/model", "tests/protocol/test_publication_histories.py"),
+        inputs=("tests/model", "tests/protocol/test_publication_histories.py"),
         settings={"PERAGO_MODEL_FULL": "1", "PERAGO_MACHINE_EXAMPLES": "60"},
     ),
-    Family("secrets", "keys in logs, errors, outputs", ("tests/lakefs/test_secrets.py",)),
+    Family(
+        "secrets",
+        "keys in logs, errors, outputs",
+        ("tests/lakefs/test_secrets.py",),
+        inputs=("tests/lakefs/test_secrets.py",),
+    ),
 )
+NO_FAULTS = frozenset(
+    {
+        "test_two_publishers_of_five_turns_have_252_orders",
+        "test_the_page_counts_the_orders_that_break_something",
+        "test_every_history_of_the_page_has_a_title_that_is_known",
+        "test_f3_k1_k2_k3_the_page_tells_the_shortest_history",
+        "test_two_publishers_of_five_steps_have_252_interleavings",
+        "test_the_enumeration_holds_every_shape",
+        "test_s2_the_directory_is_the_wanted_state",
+        "test_an_empty_workspace_is_an_empty_manifest",
+        "test_t7_empty_directories_modes_and_times_are_not_content",
+        "test_d3_new_files_are_hashed_as_the_store_does",
+        "test_d3_a_known_file_is_compared_in_the_hash_it_came_with",
+        "test_d3_a_content_listed_by_another_tag_is_the_same_while_its_hash_is",
+        "test_s2_an_untouched_file_is_not_read",
+        "test_step_2_the_name_holds_task_and_execution",
+        "test_step_2_the_marker_says_who_owns_it_and_which_attempt",
+        "test_step_2_the_marker_stands_beside_the_workspace_not_in_it",
+        "test_two_executions_of_one_attempt_have_two_rooms",
+        "test_step_14_leaving_removes_everything",
+        "test_w5_a_dry_run_removes_nothing",
+        "test_w5_an_absent_root_has_no_orphans",
+        "test_i7_the_secret_travels_only_as_authorization",
+    }
+)
+"""Tests among the inputs in which nothing goes wrong: they are run, and are no cases."""
+
+
+def is_case(family: str, test: str, faults: int) -> bool:
+    """Tell whether a test is a fault case: one was injected in it, or it was given one."""
+    path, _, name = test.partition("::")
+    given = next((one.inputs for one in FAMILIES if one.name == family), ())
+    return faults > 0 or (path.startswith(given) and bool(given) and name not in NO_FAULTS)
+
+
+def is_rig(path: Path) -> bool:
+    """Tell whether every test of a file has to inject a fault: those of the rig itself."""
+    root = Path(__file__).parents[2]
+    rig = {path for family in FAMILIES for path in family.paths if path.startswith("tests/faults/")}
+    return path.is_relative_to(root) and path.relative_to(root).as_posix() in rig

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tests.faults.paths import ORDER
+from tests.faults.paths import BODY, CALLS_OF, EARLY, ORDER, POINTS_OF, REPORT
 
 T = TypeVar("T")
 SURVIVED = "survived"
@@ -22,6 +22,15 @@ class Case:
     seconds: float
     documented: str = ""
     """What a weaker fence cannot keep here, and what was asserted instead."""
+    faults: int = 0
+    """How many faults were injected in it."""
+    servers: str = ""
+    """Which real servers it used."""
+
+    @property
+    def real(self) -> int:
+        """Count its real servers: with two of them a whole worker ran."""
+        return len(self.servers.split())
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,8 @@ class Result:
     what: str
     seconds: float
     cases: Sequence[Case]
+    commit: str = "unknown"
+    """Whose code was run."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,17 @@ class Machine:
 HEAD = """\
 # Fault report
 
-What was done to Perago on purpose, and what it survived. After each case on real servers a checker
+What was done to Perago on purpose, and what it survived. Cases are of three kinds, counted apart:
+
+- **worker**: a whole worker, its supervisor and executors, on a real Conductor and a real lakeFS;
+- **one server**: an attempt, a store or a client on one real server, the other side scripted;
+- **no server**: the embedded store, the local broker, files, or the model.
+
+Every injected fault is counted where it is injected, and a case whose fault did not happen fails.
+In the families `files`, `names`, `model` and `secrets`, and in the interleavings of `races`, the
+fault is what the test is given. Tests in which nothing goes wrong are not counted, and cases that
+differ only in what cannot matter, such as the fence before it is first asked, are run once. After
+each case of a worker a checker
 reads the history and the trees of the target in lakeFS, the attempts in Conductor and what is left
 on disk, and decides by the invariants:
 
@@ -82,22 +103,27 @@ $ .venv/bin/pytest tests/faults -k "decision and replace-hard"
 """
 
 
-def render(results: Sequence[Result], machine: Machine) -> str:
-    """Write the whole page."""
-    parts = [HEAD, _families(results, machine)]
+SIGNS = (
+    "*=*: as on the path `merge` under `hard`, since nothing depends on path and fence before the"
+    " first fence; run once. *–*: not on that path. *not tested*: it is, and was not tried."
+)
+
+
+def render(results: Sequence[Result], machine: Machine, families: Sequence[str] = ()) -> str:
+    """Write the whole page; ``families`` are those that should be there."""
+    parts = [HEAD, _families(results, machine, families)]
     by_name = {result.family: result.cases for result in results}
     parts += _grid(
         "Killed with SIGKILL",
         "Rows are the points of an attempt in order, columns the path it was on; each cell says"
-        " under which fences the attempt died there and its retry completed. A dash: the point is"
-        " not on that path.",
+        f" under which fences the attempt died there and its retry completed. {SIGNS}",
         _named(by_name.get("kill", ()), "kill", "SIGKILL"),
     )
     parts += _grid(
         "Stopped past the response timeout, then continued",
         "The whole worker stands still at the point, Conductor gives the attempt up, another worker"
         " completes the retry, and the first one wakes up. It may not change what was completed; a"
-        " star marks what a weaker fence cannot keep, see below.",
+        f" star marks what a weaker fence cannot keep, see below. {SIGNS}",
         _named(by_name.get("pause", ()), "pause", "SIGSTOP"),
     )
     parts += _calls(by_name.get("network", ()))
@@ -106,25 +132,31 @@ def render(results: Sequence[Result], machine: Machine) -> str:
     return "\n".join(parts)
 
 
-def _families(results: Sequence[Result], machine: Machine) -> str:
+def _families(results: Sequence[Result], machine: Machine, families: Sequence[str]) -> str:
     rows = [
-        (result.family, result.what, *_counts(result.cases), f"{result.seconds:.0f}")
+        (result.family, result.what, *_counts(result.cases), f"{result.seconds:.0f}", result.commit)
         for result in results
     ]
+    known = {result.family for result in results}
+    rows += [(name, "not run", *[""] * 6) for name in families if name not in known]
     cases = [case for result in results for case in result.cases]
     total = f"{sum(result.seconds for result in results):.0f}"
-    rows.append(("**all**", "", *_counts(cases), total))
+    rows.append(("**all**", "", *_counts(cases), total, ""))
     facts = (
         f"Run on {machine.day}: {machine.cores} cores, {machine.memory_gib} GiB, {machine.system},"
         f" Python {machine.python}; real lakeFS and Conductor on the same machine."
         f"{machine.note and f' {machine.note}'}\n"
     )
-    table = _table(("family", "what is done", "cases", "survived", "seconds"), rows)
+    kinds = ("worker", "one server", "no server")
+    table = _table(("family", "what is done", *kinds, "survived", "seconds", "commit"), rows)
     return f"## Families\n\n{table}\n{facts}"
 
 
-def _counts(cases: Sequence[Case]) -> tuple[str, str]:
-    return str(len(cases)), str(sum(case.outcome == SURVIVED for case in cases))
+def _counts(cases: Sequence[Case]) -> tuple[str, ...]:
+    kinds = [sum(case.real == real for case in cases) for real in (2, 1, 0)]
+    survived = sum(case.outcome == SURVIVED for case in cases)
+    all_of_them = "all" if survived == len(cases) else f"{survived} of {len(cases)}"
+    return *map(str, kinds), all_of_them
 
 
 @dataclass(frozen=True)
@@ -163,7 +195,7 @@ def _grid(title: str, text: str, cases: Sequence[_Named]) -> Iterator[str]:
     rows = []
     for place in _in_order(cases):
         cells = [
-            _cell([one for one in cases if (one.place, one.path) == (place, path)])
+            _cell([one for one in cases if (one.place, one.path) == (place, path)], place, path)
             for path in columns
         ]
         rows.append((place, *cells))
@@ -172,10 +204,19 @@ def _grid(title: str, text: str, cases: Sequence[_Named]) -> Iterator[str]:
     yield _table(("point", *columns), rows)
 
 
-def _cell(cases: Sequence[_Named]) -> str:
+def _cell(cases: Sequence[_Named], place: str, path: str) -> str:
     if not cases:
-        return "–"
+        return _absent(place, path.removesuffix(" apart"))
     return ", ".join(_verdict(one) for one in cases)
+
+
+def _absent(place: str, path: str) -> str:
+    """Say why there is no case: nothing can differ, it is not on that path, or nobody tried."""
+    if place in EARLY and place in {*POINTS_OF.get(path, ()), BODY}:
+        return "="
+    call = place.removesuffix(" sent").removesuffix(" applied")
+    there = place in {*POINTS_OF.get(path, ()), *REPORT, BODY} or call in CALLS_OF.get(path, ())
+    return "not tested" if there else "–"
 
 
 def _verdict(one: _Named) -> str:
@@ -203,7 +244,7 @@ def _calls(cases: Sequence[Case]) -> Iterator[str]:
             for one in named
             if (one.place, f"{one.path} {one.fence}".strip()) == (place, path)
         }
-        rows.append((place, path, *(met.get(fault, "–") for fault in faults)))
+        rows.append((place, path, *(met.get(fault, "not tested") for fault in faults)))
     yield "## Calls of a worker on a network that goes wrong\n"
     yield (
         "A whole worker behind proxies that spoil one request. *yes*: the workflow completed, after"

@@ -58,6 +58,27 @@ POINTS_OF: dict[str, tuple[str, ...]] = {
     "read-only": _ordered(_LOOKED),
 }
 """Every point of the executor on a path, in order."""
+_READS = ("list", "get object", "get commit")
+_STAGING = ("create branch", "upload", "delete", "commit", "delete branch")
+CALLS_OF: dict[str, tuple[str, ...]] = {
+    "merge": (*_READS, "get branch", *_STAGING, "merge"),
+    "replace": (*_READS, "get branch", *_STAGING, "merge", "hard reset"),
+    "no-op": (*_READS, "get branch"),
+    "relocate": (*_READS, "get branch", "merge", "hard reset"),
+    "read-only": _READS,
+}
+"""The calls on lakeFS that an attempt makes on a path, under some fence."""
+FIRST_FENCE = f"before {Phase.FENCE_ONE}"
+EARLY = frozenset(ORDER[: ORDER.index(FIRST_FENCE)])
+"""Where nothing depends yet on the path or the fence: these points are met once."""
+ONCE = ("merge", "hard")
+
+
+def matters(point: str, path: str, fence: str) -> bool:
+    """Tell whether a case differs from all others in something that can matter."""
+    return point not in EARLY or (path, fence) == ONCE
+
+
 AFTER_ABANDONED = frozenset({"replace", "relocate"})
 """Paths of a retry that meets what an attempt published before it was lost."""
 

@@ -23,6 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
+from tests import injection
 from tests.patience import LIMIT
 
 HOST = "127.0.0.1"
@@ -66,12 +67,18 @@ class Exchange:
     def __init__(self, proxy: Proxy, handler: _Handler, seen: Seen) -> None:
         self.proxy = proxy
         self.seen = seen
+        self.rule: Rule | None = None
         self._handler = handler
 
     @property
     def port(self) -> int:
         """The port at the client's end."""
         return int(self._handler.client_address[1])
+
+    def spared(self, harmless: bool = True) -> None:
+        """Do not count a fault that found nothing to spoil; said before the answer is."""
+        if harmless and self.rule is not None:
+            self.rule.acted -= 1
 
     def forward(self) -> Answer:
         """Have the server do it."""
@@ -239,6 +246,7 @@ class Truncate:
 
     def meet(self, exchange: Exchange) -> None:
         answer = exchange.forward()
+        exchange.spared(self.keep >= len(answer.body))
         if self.honest:
             exchange.reply(Answer(answer.status, answer.headers, answer.body[: self.keep]))
         else:
@@ -266,6 +274,7 @@ class Alter:
     def meet(self, exchange: Exchange) -> None:
         answer = exchange.forward()
         body = bytearray(answer.body)
+        exchange.spared(not body)
         if body:
             body[self.at] ^= 1
         exchange.reply(Answer(answer.status, answer.headers, bytes(body)))
@@ -279,6 +288,7 @@ class AlterRequest:
 
     def meet(self, exchange: Exchange) -> None:
         body = bytearray(exchange.seen.body)
+        exchange.spared(not body)
         if body:
             body[self.at] ^= 1
         exchange.seen.body = bytes(body)
@@ -301,6 +311,8 @@ class Rule:
     """What else has to be true of a request, of its body for instance."""
     matched: int = 0
     met: int = 0
+    acted: int = 0
+    """How many exchanges its fault has spoiled, or is spoiling."""
 
     def wants(self, seen: Seen) -> bool:
         if not is_like(seen, self.method, self.path):
@@ -350,7 +362,15 @@ class Proxy:
     # --- what a test says ---------------------------------------------------------------------
 
     def add(self, rule: Rule) -> Rule:
-        """From now on, requests that match meet a fault; the oldest rule comes first."""
+        """From now on, requests that match meet a fault; the oldest rule comes first.
+
+        The case that adds it fails unless a request has met it when the case is over.
+        """
+        if not isinstance(rule.fault, Pass):
+            what = f"{type(rule.fault).__name__} of {rule.method or 'any request'} {rule.path}"
+            injection.expect(what, lambda: rule.acted)
+            if injection.OFF:
+                return rule
         with self._lock:
             self._rules.append(rule)
         return rule
@@ -422,8 +442,9 @@ class Proxy:
         if gone:
             exchange.reset()
             return
-        fault: Fault = wanting[0].fault if wanting else Pass()
-        fault.meet(exchange)
+        rule = exchange.rule = wanting[0] if wanting else Rule(Pass())
+        rule.acted += 1  # First: some faults end with their case only.
+        rule.fault.meet(exchange)
 
 
 class _Server(ThreadingHTTPServer):

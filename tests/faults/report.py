@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from tests.faults.families import FAMILIES, Family
+from tests.faults.families import FAMILIES, FAULTS, SERVERS, Family, is_case
 from tests.faults.page import Case, Machine, Result, render
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,8 @@ def run(family: Family, kept: Path, only: str = "", cases: str = "") -> None:
     if not xml.exists():
         raise SystemExit(f"the family {family.name} did not come to its end; see {log}")
     seconds = time.monotonic() - began
-    result = Result(family.name, family.what, round(seconds, 1), cases_of(xml.read_text()))
+    found = cases_of(xml.read_text(), family.name)
+    result = Result(family.name, family.what, round(seconds, 1), found, commit())
     xml.unlink()
     survived = len(result.cases) - len(lost_of([result]))
     _say(f"{family.name}: {survived} of {len(result.cases)} survived in {seconds:.0f} s")
@@ -74,7 +75,8 @@ def joined(old: Result, new: Result) -> Result:
     again = {(case.test, case.id): case for case in new.cases}
     known = {(case.test, case.id): case for case in old.cases}
     cases = list((known | again).values())
-    return Result(new.family, new.what, round(old.seconds + new.seconds, 1), cases)
+    commits = old.commit if old.commit == new.commit else f"{old.commit}, in part {new.commit}"
+    return Result(new.family, new.what, round(old.seconds + new.seconds, 1), cases, commits)
 
 
 def _read(file: Path) -> Result:
@@ -82,15 +84,34 @@ def _read(file: Path) -> Result:
     return Result(**found | {"cases": [Case(**case) for case in found["cases"]]})
 
 
-def cases_of(xml: str) -> list[Case]:
-    """Read what pytest wrote; a case that was skipped has not survived."""
+def commit() -> str:
+    """Name the commit whose code is run, and say when the checkout holds something else."""
+    words = ["git", "-C", str(ROOT)]
+    named = _told([*words, "rev-parse", "--short=12", "HEAD"])
+    changed = _told([*words, "status", "--porcelain", "--", ".", f":!{PAGE.relative_to(ROOT)}"])
+    return f"{named or 'unknown'}{' with uncommitted changes' if changed else ''}"
+
+
+def _told(words: Sequence[str]) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def cases_of(xml: str, family: str = "") -> list[Case]:
+    """Read what pytest wrote; a case that was skipped has not survived.
+
+    A test without a fault is no case, unless it failed.
+    """
     found: dict[tuple[str, str], Case] = {}
     for element in ET.fromstring(xml).iter("testcase"):  # noqa: S314 - our own
         case = _case(element)
         before = found.get((case.test, case.id))  # What fails in the end is told once more.
         if before is None or before.outcome == SURVIVED:
             found[case.test, case.id] = case
-    return list(found.values())
+    return [
+        case
+        for case in found.values()
+        if not family or case.outcome != SURVIVED or is_case(family, case.test, case.faults)
+    ]
 
 
 def _case(found: ET.Element) -> Case:
@@ -103,6 +124,8 @@ def _case(found: ET.Element) -> Case:
         outcome=FAILED if spoiled else SURVIVED,
         seconds=round(float(found.get("time", "0")), 2),
         documented=str(said.get(DOCUMENTED, "")),
+        faults=int(said.get(FAULTS) or 0),
+        servers=str(said.get(SERVERS, "")),
     )
 
 
@@ -146,7 +169,9 @@ def main() -> int:
     results = kept_results(given.kept)
     whole = not (given.families or given.only or given.cases or given.render)
     together = f"{LANES} families ran side by side; all of it took {minutes:.0f} minutes."
-    PAGE.write_text(render(results, machine(given.note or (together if whole else ""))))
+    names = [family.name for family in FAMILIES]
+    about = machine(given.note or (together if whole else ""))
+    PAGE.write_text(render(results, about, names))
     lost = lost_of(results)
     total = sum(len(result.cases) for result in results)
     _say(f"{total - len(lost)} of {total} cases survived; {minutes:.0f} minutes; see {PAGE}")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from perago.observe.events import EventLog
 from perago.process.killing import VARIABLE
 from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import install_fence
+from tests import injection
 from tests.faults.acts_of import after, given
+from tests.faults.canaries import CanaryKey, CanaryTree
 from tests.faults.checker import Checker, Line
 from tests.patience import LIMIT
 from tests.worker.stage import Stage, Worker, eventually
@@ -38,6 +41,8 @@ class Begun:
     workspace: Mapping[str, str]
     base: Mapping[str, bytes]
     apart: bool = False
+    faults: injection.Case = field(default_factory=injection.Case, compare=False)
+    """What is to happen to it; it is asked for by whoever looks at the workflow."""
 
     @property
     def repository(self) -> str:
@@ -55,12 +60,15 @@ class Rig(Stage):
     response_seconds: int = 60
     more: dict[str, str] = field(default_factory=dict)
     module: str = "tests.faults.acts"
+    deadly: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.settings |= {"ACTS": self.tag, "ACTS_RESPONSE": str(self.response_seconds)}
         self.settings["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
         self.settings |= self.more
+        self.outside = CanaryTree(self.directory / "outside")
+        self.key = CanaryKey(self.lakefs.secret)
         self.register()
 
     def register(self, **more: str) -> None:
@@ -114,6 +122,20 @@ class Rig(Stage):
         roots = {worker.root for worker in self.workers if worker.root.exists()}
         return [path.name for root in roots for path in root.iterdir() if path.is_dir()]
 
+    # --- faults --------------------------------------------------------------------------------
+
+    def will_kill(self, places: Iterable[str]) -> None:
+        """Keep where attempts die until their workflows are looked at: cases share a worker."""
+        self.deadly += places
+
+    def met(self, begun: Begun) -> Begun:
+        """Have the running test fail unless the faults of this workflow have happened."""
+        injection.adopt(begun.faults)
+        mine = [place for place in self.deadly if place.startswith(f"{begun.step}:")]
+        expected = {f"signal at {place}": partial(self.killed, place) for place in mine}
+        injection.adopt(injection.Case(dict(expected)))
+        return begun
+
     # --- cases ---------------------------------------------------------------------------------
 
     def begin(
@@ -126,6 +148,18 @@ class Rig(Stage):
         **act: Any,
     ) -> Begun:
         """Start a workflow of one step on a new repository, which is arranged before."""
+        with injection.case() as faults:
+            return self._begin(step, fence, arrange, task, act, faults)
+
+    def _begin(
+        self,
+        step: str,
+        fence: str,
+        arrange: Callable[[Mapping[str, str]], None],
+        task: str,
+        act: dict[str, Any],
+        faults: injection.Case,
+    ) -> Begun:
         files = given(step)
         workspace = self.workspace(files)
         if fence == "hard":
@@ -133,10 +167,19 @@ class Rig(Stage):
             workspace["ref"] = fenced.head
             files[KEY] = render([BRANCH]).encode()
         arrange(workspace)
-        params = {"path": str(self.directory / step), **act}
+        params = {"path": str(self.directory / step), **self._harm(step, act)}
         workflow = self.start_workflow(f"{task or fence}_{self.tag}", step, workspace, params)
         mode, apart = params.get("mode", "change"), bool(params.get("apart"))
-        return Begun(step, fence, mode, workflow, workspace, files, apart)
+        return Begun(step, fence, mode, workflow, workspace, files, apart, faults)
+
+    def _harm(self, step: str, act: dict[str, Any]) -> dict[str, Any]:
+        """Expect what the body is to do to itself, which it writes down before it does it."""
+        harm = [name for name in ("die", "do") if act.get(name, -1) not in {-1, ""}]
+        for name in harm:
+            injection.expect(f"body: {name} {act[name]}", partial(self.killed, f"{step}:{name}"))
+        if injection.OFF:
+            return {name: value for name, value in act.items() if name not in harm}
+        return act | {"record": str(self.kill_log)}
 
     def start_workflow(
         self, task: str, step: str, workspace: Mapping[str, str], params: Mapping[str, Any]
@@ -181,7 +224,7 @@ class Rig(Stage):
 
     def findings(self, begun: Begun, *, swept: bool = True) -> list[str]:
         """Read both servers and the root of the workers; nothing found means that all held."""
-        execution = self.workflow(begun.workflow_id)
+        execution = self.workflow(self.met(begun).workflow_id)
         return [*self._findings(begun, execution, swept=swept)]
 
     def _findings(
@@ -192,8 +235,16 @@ class Rig(Stage):
         yield from checker.reasons(begun.workflow_id)
         if swept:
             yield from self.left(begun, execution)
-        if self.lakefs.secret in json.dumps(execution):
-            yield f"V8: the secret key is in the execution {begun.workflow_id}"
+        else:
+            yield from self.told_or_touched(execution)
+
+    def told_or_touched(self, execution: Mapping[str, Any]) -> Iterator[str]:
+        """Find the worker's key in what was said, and marks on what is not the attempt's."""
+        yield from self.outside.findings()
+        if self.key.is_in(json.dumps(execution).encode()):
+            yield f"V8: the secret key is in the execution {execution['workflowId']}"
+        places = [self.directory / "logs", self.directory / "home", self.root]
+        yield from self.key.findings([*places, *self.directory.glob("worker-*.log")])
 
     def line(self, begun: Begun, execution: Mapping[str, Any]) -> Line:
         """Say what the target must hold, from what the accepted attempt said it did."""
@@ -214,15 +265,16 @@ class Rig(Stage):
         )
 
     def left(self, begun: Begun, execution: Mapping[str, Any]) -> Iterator[str]:
-        """Find what the attempts should have removed (V7)."""
-        if staging := self.staging(begun.workspace):
+        """Find what the attempts should have removed (V7), touched or told (V6, V8)."""
+        yield from self.told_or_touched(execution)
+        if staging := self.staging(self.met(begun).workspace):
             yield f"V7: staging branches are left: {staging}"
         ids = [task["taskId"] for task in execution["tasks"]]
         if rooms := [name for name in self.rooms() if name.startswith(tuple(ids))]:
             yield f"V7: attempt directories are left: {rooms}"
 
     def statuses(self, begun: Begun) -> list[str]:
-        return [status for status, _ in self.tasks(begun.workflow_id)]
+        return [status for status, _ in self.tasks(self.met(begun).workflow_id)]
 
     def events(self, begun: Begun) -> list[list[str]]:
         """Return the names of the events of each execution, in the order they were claimed."""
@@ -231,14 +283,6 @@ class Rig(Stage):
         for event in log.of_workflow(begun.workflow_id):
             found.setdefault(event.execution_id, []).append(event.name)
         return list(found.values())
-
-    def secrets(self) -> list[str]:
-        """Find logs and event logs that hold a secret (V8)."""
-        secret = self.lakefs.secret.encode()
-        places = [self.directory / "logs", self.directory / "home", self.root]
-        files = [path for place in places for path in place.rglob("*") if path.is_file()]
-        files += self.directory.glob("worker-*.log")
-        return [str(path) for path in files if secret in path.read_bytes()]
 
 
 def children(worker: Worker) -> list[int]:

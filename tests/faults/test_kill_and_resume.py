@@ -18,6 +18,7 @@ import pytest
 
 from perago.protocol.values import Status
 from perago.wiring import Home
+from tests import injection
 from tests.patience import LIMIT
 
 STEPS = ("make", "double", "thin", "idle", "total", "look")
@@ -90,12 +91,12 @@ def kill_somewhere(process: subprocess.Popen[str], chance: random.Random, span: 
         alive = [int(pid) for pid in children.read_text().split()]
         victim = chance.choice(alive) if alive else victim
     try:
-        os.kill(victim, signal.SIGKILL)
+        injection.inject("SIGKILL at a random moment", lambda: os.kill(victim, signal.SIGKILL))
     except ProcessLookupError:
         return
     if victim != process.pid:
         time.sleep(chance.uniform(0, span))  # any moment will do
-        process.kill()
+        injection.inject("SIGKILL of the runner", process.kill)
 
 
 def trees(home: Home) -> Trees:
@@ -147,7 +148,7 @@ def test_v1_to_v7_killed_at_random_moments(
     expected, span = undisturbed
     chance = random.Random(seed)
     kills = runs = 0
-    while kills < KILLS:
+    while kills < KILLS and not injection.OFF:
         runs += 1
         victim = Victim(tmp_path / f"run-{runs}")
         victim.directory.mkdir()

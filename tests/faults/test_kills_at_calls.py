@@ -49,7 +49,11 @@ def every_case() -> list[Case]:
     lines: list[tuple[Call, str, str]] = []
     for fence in FENCES:
         every = (*calls.READS, *calls.WRITES)
-        lines += [(call, "merge", fence) for call in every if call is not calls.DROP]
+        lines += [
+            (call, "merge", fence)
+            for call in every
+            if call is not calls.DROP and (call not in calls.EARLY or fence == "hard")
+        ]
     lines += [(calls.RESET, path, fence) for path in MOVED for fence in ("head", "hard")]
     lines += [(calls.MERGE, path, "hard") for path in MOVED]
     lines.append((calls.MERGE, "replace", "lineage"))

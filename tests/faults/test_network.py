@@ -211,6 +211,7 @@ class OnWork:
             answer = exchange.forward()
             mine = not self.done and answer.body.strip() != b"[]"
             self.done = self.done or mine
+        exchange.spared(not mine)
         if mine:
             exchange.forward = lambda: answer  # type: ignore[method-assign]
             self.fault.meet(exchange)

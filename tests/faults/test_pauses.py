@@ -20,7 +20,16 @@ from perago.protocol.values import Commit
 from tests.faults.acts_of import after
 from tests.faults.campaign import cases_of
 from tests.faults.conftest import NewRig
-from tests.faults.paths import AFTER_ABANDONED, ALL, FENCES, MODES, POINTS_OF, OnPath, selected
+from tests.faults.paths import (
+    AFTER_ABANDONED,
+    ALL,
+    FENCES,
+    MODES,
+    POINTS_OF,
+    OnPath,
+    matters,
+    selected,
+)
 from tests.faults.rig import BRANCH, Begun, Rig, is_stopped, kill_at, signal_all
 from tests.patience import LIMIT, scaled
 from tests.worker.stage import Worker, eventually
@@ -76,7 +85,7 @@ def every_case() -> list[Case]:
     lines: list[tuple[str, str, str, bool]] = []
     for path, points in POINTS_OF.items():
         fence = "look" if path == "read-only" else "hard"
-        lines += [(point, path, fence, False) for point in points]
+        lines += [(point, path, fence, False) for point in points if matters(point, path, fence)]
     for path, fence in itertools.product(("merge", "replace"), ("head", "lineage")):
         points = POINTS_OF[path][POINTS_OF[path].index("before second attempt fence") :]
         lines += [(point, path, fence, False) for point in points]

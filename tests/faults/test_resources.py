@@ -5,6 +5,7 @@ A user namespace gives a worker a root, a cache or a home that is as small as th
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import injection
 from tests.faults.conftest import NewRig
 from tests.faults.paths import selected
 from tests.faults.rig import Rig
@@ -22,6 +24,7 @@ from tests.worker.stage import Worker, eventually
 PATIENCE_SECONDS = 2 * LIMIT
 SMALL = "16m"
 FULL = "64k"
+PAGE = 8192
 
 
 def mounting(variable: str, size: str) -> list[str]:
@@ -83,7 +86,9 @@ CHOSEN = selected(CASES, lambda case: case.fence == "hard" and case.what in {"EN
 @pytest.mark.parametrize("case", CHOSEN, ids=str)
 def test_resources(new_rig: NewRig, case: Case) -> None:
     rig = new_rig()
-    worker = rig.work_under(case.wrapper, 1, **case.settings)
+    worker = rig.work_under(() if injection.OFF else case.wrapper, 1, **case.settings)
+    if not case.do:
+        injection.expect(str(case), lambda: is_full(worker, rig.directory / case.place))
     begun = rig.begin("s", case.fence, do=case.do)
     ended = rig.completed(begun.workflow_id, PATIENCE_SECONDS)
     assert rig.statuses(begun) == case.expected
@@ -95,6 +100,12 @@ def test_resources(new_rig: NewRig, case: Case) -> None:
     rig.completed(another.workflow_id, PATIENCE_SECONDS)
     assert rig.findings(another) == []
     assert worker.stop() == 0
+
+
+def is_full(worker: Worker, place: Path) -> int:
+    """Tell whether the file system of a directory, as a worker sees it, has no room for a page."""
+    found = os.statvfs(f"/proc/{worker.process.pid}/root{place}")
+    return int(found.f_bavail * found.f_frsize < PAGE)
 
 
 def inside(worker: Worker, *words: str, place: Path | None = None) -> None:
@@ -123,7 +134,10 @@ def test_no_space_for_the_input(small: Rig, name: str) -> None:
         assert isinstance(workspace, dict)
         workspace["ref"] = small.store.commit_branch(repository, "main", "big").id
 
-    begun = small.begin(name, "head", big)
+    def too_big(workspace: Mapping[str, str]) -> None:
+        injection.inject("an input that is larger than the root", lambda: big(workspace))
+
+    begun = small.begin(name, "head", too_big)
     ended = small.ended(begun.workflow_id, PATIENCE_SECONDS)
     assert ended["status"] == "FAILED"
     assert all("download:" in task["reasonForIncompletion"] for task in ended["tasks"])
@@ -144,6 +158,8 @@ def test_no_space_for_the_event_log(new_rig: NewRig, fence: str) -> None:
     worker = rig.work_under(mounting("PERAGO_HOME", FULL), 1)
     begun = rig.begin("e", fence)
     ended = rig.ended(begun.workflow_id, PATIENCE_SECONDS)
+    starved = is_full(worker, rig.directory / "home")
+    injection.expect("no space for the event log", lambda: starved)
     assert ended["status"] == "FAILED"
     for task in ended["tasks"]:
         assert "event log" in task["reasonForIncompletion"]
@@ -162,7 +178,10 @@ def test_no_space_for_the_event_log(new_rig: NewRig, fence: str) -> None:
 )
 def test_a_root_that_became_read_only(small: Rig, name: str) -> None:
     worker = small.workers[0]
-    inside(worker, "mount", "-t", "tmpfs", "-o", "ro", "tmpfs")
+    injection.inject(
+        "a root that cannot be written",
+        lambda: inside(worker, "mount", "-t", "tmpfs", "-o", "ro", "tmpfs"),
+    )
     try:
         begun = small.begin(name, "head")
         ended = small.ended(begun.workflow_id, PATIENCE_SECONDS)
@@ -185,7 +204,7 @@ def test_a_directory_that_somebody_removed(new_rig: NewRig, fence: str) -> None:
     begun = rig.begin("v", fence, wait=True)
     eventually(Path(rig.directory / "v.begun").exists, "the body")
     (room,) = rig.rooms()
-    shutil.rmtree(worker.root / room)
+    injection.inject("directory removed", lambda: shutil.rmtree(worker.root / room))
     Path(rig.directory / "v.go").touch()
     rig.completed(begun.workflow_id, PATIENCE_SECONDS)
     assert rig.statuses(begun) == ["FAILED", "COMPLETED"]

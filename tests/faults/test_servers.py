@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call as Manner
 from perago.stores.lakefs.installing import install_fence
 from perago.transfer.wire import path_of
+from tests import injection
 from tests.faults import calls
 from tests.faults.acts_of import given
 from tests.faults.calls import Call, by_attempt
@@ -91,7 +93,7 @@ class Restart:
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+def mortal_lakefs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """Give a lakeFS that nobody else uses."""
     with start("mortal", tmp_path_factory.mktemp("mortal"), ["lakefs"]) as instance:
         yield instance
@@ -100,22 +102,24 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
 @pytest.fixture(scope="module")
 def mortal(
     tmp_path_factory: pytest.TempPathFactory,
-    instance: Instance,
+    mortal_lakefs: Instance,
     conductor_server: ConductorEndpoint,
 ) -> Iterator[tuple[Rig, Proxy]]:
     place = tmp_path_factory.mktemp("rig")
-    with Proxy(instance.lakefs.endpoint) as proxy:
+    with Proxy(mortal_lakefs.lakefs.endpoint) as proxy:
         more = {"LAKECTL_SERVER_ENDPOINT_URL": proxy.url}
-        rig = Rig(place, conductor_server, instance.lakefs, more=more)
+        rig = Rig(place, conductor_server, mortal_lakefs.lakefs, more=more)
         rig.work(2, kill_at((case.step, 0, "after publish") for case in RESTARTS if case.victim))
         yield rig, proxy
         rig.close()
 
 
 @pytest.mark.parametrize("case", RESTARTS_CHOSEN, ids=str)
-def test_lakefs_restarted(mortal: tuple[Rig, Proxy], instance: Instance, case: Restarted) -> None:
+def test_lakefs_restarted(
+    mortal: tuple[Rig, Proxy], mortal_lakefs: Instance, case: Restarted
+) -> None:
     rig, proxy = mortal
-    fault = Restart(instance, "lakefs", case.applied)
+    fault = Restart(mortal_lakefs, "lakefs", case.applied)
     of_victim = by_attempt(case.victim) if case.call is calls.MERGE else None
     rules: list[Rule] = []
 
@@ -234,13 +238,14 @@ def test_refused(rig: Rig, case: Wrong) -> None:
     """V5, V9: it fails closed, says why, writes nothing; once it is right, the retry completes."""
     step = f"w{WRONGS.index(case)}"
     workspace = on_a_line(rig, step, fenced=case.fence == "hard" and not case.before)
+    wrong = partial(case.wrong, rig, workspace)
     if case.before:
-        case.wrong(rig, workspace)
+        injection.inject(case.what, wrong)
     params = {"path": str(rig.directory / step), "wait": not case.before}
     workflow = rig.start_workflow(f"{case.fence}_{rig.tag}", step, workspace, params)
     if not case.before:
         eventually(Path(rig.directory / f"{step}.begun").exists, "the body")
-        case.wrong(rig, workspace)
+        injection.inject(case.what, wrong)
         Path(rig.directory / f"{step}.go").touch()
     ended = rig.ended(workflow, PATIENCE_SECONDS)
     assert ended["status"] == "FAILED"
@@ -269,7 +274,7 @@ def test_protected(rig: Rig, fence: str, path: str) -> None:
     """P9: lakeFS lets merges into a protected branch pass, and refuses to reset it."""
     step = PROTECTED[fence, path]
     workspace = on_a_line(rig, step, fenced=fence == "hard")
-    protect(rig, workspace)
+    injection.inject("target protected", lambda: protect(rig, workspace))
     eventually(lambda: _is_protected(rig, workspace), "a protected branch")
     params = {"path": str(rig.directory / step)}
     workflow = rig.start_workflow(f"{fence}_{rig.tag}", step, workspace, params)
@@ -362,7 +367,7 @@ def test_conductor_away_at_report(new_rig: NewRig, conductor: Proxy, how: str, f
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+def mortal_conductor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """Give a Conductor that nobody else uses."""
     with start("engine", tmp_path_factory.mktemp("engine"), ["conductor"]) as instance:
         yield instance
@@ -379,9 +384,10 @@ REBORN_SECONDS = math.ceil(scaled(120))
 
 @pytest.mark.parametrize(("how", "fence"), REBORN if ALL else REBORN[-1:])
 def test_conductor_restarted_at_report(
-    tmp_path: Path, engine: Instance, lakefs_server: LakeFSEndpoint, how: str, fence: str
+    tmp_path: Path, mortal_conductor: Instance, lakefs_server: LakeFSEndpoint, how: str, fence: str
 ) -> None:
     """P7, R2: an engine that dies with a report is asked again when it is back."""
+    engine = mortal_conductor
     with Proxy(engine.conductor.url.removesuffix("/api")) as proxy:
         more = {"CONDUCTOR_SERVER_URL": f"{proxy.url}/api"}
         rig = Rig(
@@ -408,7 +414,8 @@ TERMINATED = "servers/workflow terminated in the body/cancelled/merge"
 def test_terminated_in_the_body(rig: Rig, fence: str) -> None:
     begun = rig.begin(f"t{fence}", fence, wait=True)
     eventually(Path(rig.directory / f"t{fence}.begun").exists, "the body")
-    rig.client.terminate(begun.workflow_id, "an operator")
+    end = partial(rig.client.terminate, begun.workflow_id, "an operator")
+    injection.inject("workflow terminated", end)
     eventually(Path(rig.directory / f"t{fence}.cancelled").exists, "the news", PATIENCE_SECONDS)
     assert rig.statuses(begun) == ["CANCELED"]
     eventually(lambda: rig.findings(begun) == [], "a clean end")

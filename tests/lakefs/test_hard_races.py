@@ -10,11 +10,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from perago.dev import LakeFSEndpoint
+from perago.dev import LakeFSEndpoint, start
 from perago.errors import LostRaceError, PeragoError
 from perago.ports import Publication, Published, Put
 from perago.protocol.kinds import FenceKind
@@ -24,6 +25,7 @@ from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.installing import install_fence
 from perago.transfer.wire import path_of
+from tests import injection, lakefs_kv
 from tests.contract.backend import entry_of
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.patience import LIMIT, TEST_SECONDS
@@ -91,7 +93,10 @@ class Track:
             except PeragoError as error:
                 return mine, error
 
-        return list(self.pool.map(publish, range(RACERS)))
+        ends: list[tuple[Write, Published | PeragoError]] = []
+        together = partial(self.pool.map, publish, range(RACERS))
+        injection.inject(f"{RACERS} publish at once", lambda: ends.extend(together()))
+        return ends
 
     def history(self) -> list[str]:
         """Walk the branch down to A, newest first."""
@@ -139,6 +144,23 @@ def test_k3_of_sixteen_merges_exactly_one_lands_in_every_round(fenced: Track) ->
     for _ in range(ROUNDS):
         ends = fenced.race(fenced.a, lambda staged: Merge(fenced.a, staged), "hard")
         assert_one_landed(fenced, ends)
+
+
+@pytest.fixture(scope="module")
+def lakefs_on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeFSEndpoint]:
+    """Give a lakeFS that keeps its metadata in PostgreSQL, which settles races in its own way."""
+    home = tmp_path_factory.mktemp("lakefs")
+    with lakefs_kv.kept_in("postgres"), start("postgres", home, ["lakefs"]) as instance:
+        yield instance.lakefs
+
+
+def test_k3_of_sixteen_exactly_one_lands_on_postgresql(
+    lakefs_on_postgres: LakeFSEndpoint, tmp_path: Path
+) -> None:
+    track = Track(lakefs_on_postgres, tmp_path, fenced=True)
+    assert_one_landed(track, track.race(track.a, lambda staged: Merge(track.a, staged), "hard"))
+    assert_one_landed(track, track.race(track.h, lambda staged: Replace(track.h, staged), "hard"))
+    track.close()
 
 
 def test_k3_of_sixteen_replacements_exactly_one_lands_in_every_round(fenced: Track) -> None:

@@ -145,7 +145,19 @@ def test_v5_g2_killed_anywhere_the_retry_completes_and_the_ledger_is_truthful(
     assert_truthful(retried)
 
 
-@pytest.mark.parametrize("point", POINTS)
+ADOPTING = [
+    *("claimed", "before input", "after input"),
+    *("before first attempt fence", "after first attempt fence", "decision"),
+    *("before report", "after report"),
+]
+
+
+def test_k5_the_points_of_an_attempt_that_adopts(lab: Lab) -> None:
+    killed = lab.run(deeds.head, faults=[FailAt("published")])
+    assert [event for event in killed.retry().events if event in POINTS] == ADOPTING
+
+
+@pytest.mark.parametrize("point", ADOPTING)
 def test_k5_killed_while_it_adopts_the_next_retry_adopts_again(lab: Lab, point: str) -> None:
     killed = lab.run(deeds.head, faults=[FailAt("published")])
     abandoned = lab.head

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from perago.errors import RuntimeConfigError
 from perago.process.killing import VARIABLE, End, KillAt
+from perago.protocol.values import Attempt, Claim
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_unset_is_nothing() -> None:
@@ -31,3 +37,32 @@ def test_several_places_transfers_and_stops() -> None:
 def test_a_mistake_is_told(text: str) -> None:
     with pytest.raises(RuntimeConfigError, match=VARIABLE):
         KillAt.from_environment({VARIABLE: text})
+
+
+def test_a_place_is_written_down_before_it_kills(tmp_path: Path) -> None:
+    log = tmp_path / "killed"
+    child = f"""
+from perago.process.killing import KillAt
+from tests.process.test_killing import Silent, claim
+told = {{"PERAGO_KILL_AT": "a:1:decision", "PERAGO_KILL_LOG": {str(log)!r}}}
+kill = KillAt.from_environment(told)
+kill.journal(Silent(), claim("a", 0)).event("decision")
+journal = kill.journal(Silent(), claim("a", 1))
+journal.event("claimed")
+journal.event("decision")
+"""
+    done = subprocess.run([sys.executable, "-c", child], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert log.read_text() == "a:1:decision\n"
+
+
+class Silent:
+    """A journal that keeps nothing."""
+
+    def event(self, name: str, /, **facts: object) -> None: ...
+
+    def progress(self, phase: str, done: int, total: int) -> None: ...
+
+
+def claim(step: str, retry: int) -> Claim:
+    return Claim(Attempt("w", "t", retry, step, step, 1), {}, "e")

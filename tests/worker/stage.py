@@ -10,17 +10,20 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perago.brokers.conductor.client import Ask, ConductorClient
 from perago.brokers.conductor.errors import Call
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
+from perago.process.killing import LOG, VARIABLE
 from perago.settings import ConductorSettings
 from perago.transfer.wire import path_of
 from perago.worker.state import STATE
+from tests import injection
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.patience import LIMIT, scaled, until
 
@@ -101,6 +104,9 @@ class Stage:
     def start(
         self, *options: str, ready: bool = True, module: str = "deeds", **more: str
     ) -> Worker:
+        if deadly := more.get(VARIABLE, ""):
+            self.will_kill(deadly.split(","))
+            more = {**more, VARIABLE: "" if injection.OFF else deadly, LOG: str(self.kill_log)}
         log = self.directory / f"worker-{len(self.workers)}.log"
         with log.open("w") as stream:
             process = subprocess.Popen(
@@ -115,6 +121,20 @@ class Stage:
         if ready:
             worker.until_ready()
         return worker
+
+    @property
+    def kill_log(self) -> Path:
+        """Where attempts that die on purpose write that they do."""
+        return self.directory / "killed"
+
+    def killed(self, place: str) -> int:
+        """Count how often an attempt died, or halted, at a place."""
+        return self.kill_log.read_text().splitlines().count(place) if self.kill_log.exists() else 0
+
+    def will_kill(self, places: Iterable[str]) -> None:
+        """Have the running case fail if an attempt does not die where it is told to."""
+        for place in places:
+            injection.expect(f"SIGKILL at {place}", partial(self.killed, place))
 
     def close(self) -> None:
         for worker in self.workers:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import injection
 from tests.patience import scaled
 from tests.worker.stage import LEASE, Stage, alive, eventually
 
 STUCK = math.ceil(scaled(5))
+
+
+def harmful(stage: Stage, task: str = "free", **params: Any) -> str:
+    """Start a workflow whose body does what it should not."""
+    begun: list[str] = []
+    what = f"body: {params['do']}"
+    injection.inject(what, lambda: begun.append(stage.run(task, **params)))
+    return begun[0] if begun else stage.run(task, **params | {"do": ""})
 
 
 @pytest.mark.parametrize(
@@ -27,7 +37,7 @@ def test_r3_a_body_that_ends_or_doubles_its_executor(stage: Stage, do: str, reas
     workspace = stage.workspace()
     worker = stage.start("-j", "1")
     path = str(stage.directory / "a")
-    workflow = stage.run("write", workspace=workspace, do=do, path=path)
+    workflow = harmful(stage, "write", workspace=workspace, do=do, path=path)
     ended = stage.completed(workflow)
     assert stage.tasks(workflow) == [("FAILED", 0), ("COMPLETED", 1)]
     assert reason in ended["tasks"][0]["reasonForIncompletion"]
@@ -40,7 +50,7 @@ def test_r3_a_body_that_ends_or_doubles_its_executor(stage: Stage, do: str, reas
 def test_a_body_that_exhausts_memory_is_ended(stage: Stage) -> None:
     stage.register()
     worker = stage.start("-j", "1", PERAGO_EXECUTOR_MAX_MEMORY="300MB")
-    workflow = stage.run(do="memory", path=str(stage.directory / "a"))
+    workflow = harmful(stage, do="memory", path=str(stage.directory / "a"))
     ended = stage.completed(workflow)
     assert stage.tasks(workflow) == [("FAILED", 0), ("COMPLETED", 1)]
     assert "PERAGO_EXECUTOR_MAX_MEMORY" in ended["tasks"][0]["reasonForIncompletion"]
@@ -50,7 +60,7 @@ def test_a_body_that_exhausts_memory_is_ended(stage: Stage) -> None:
 def test_a_body_that_holds_the_interpreter_is_ended_and_the_others_go_on(stage: Stage) -> None:
     stage.register()
     worker = stage.start("-j", "2", PERAGO_STUCK_AFTER=f"{STUCK}s")
-    workflow = stage.run(do="gil", path=str(stage.directory / "a"))
+    workflow = harmful(stage, do="gil", path=str(stage.directory / "a"))
     eventually((stage.directory / "a.first").exists)
     stage.completed(stage.run())
     ended = stage.completed(workflow)
@@ -66,7 +76,7 @@ def test_a_body_that_blocks_for_ever_ends_with_the_time_limit_of_its_workflow(
     stage.register()
     worker = stage.start("-j", "2", DEEDS_RESPONSE=LEASE)
     path = stage.directory / "a"
-    workflow = stage.run(do="deaf", path=str(path))
+    workflow = harmful(stage, do="deaf", path=str(path))
     eventually(Path(f"{path}.begun").exists)
     pid = int(Path(f"{path}.begun").read_text())
     stage.completed(stage.run())
@@ -92,7 +102,7 @@ def test_executors_that_die_one_after_the_other_stop_the_polling_for_a_while(
     stage.register()
     worker = stage.start("-j", "2")
     for number in range(7):
-        stage.run(do="signal", path=str(stage.directory / f"a{number}"))
+        harmful(stage, do="signal", path=str(stage.directory / f"a{number}"))
     eventually(lambda: worker.state.get("paused_until"), "a pause")
     assert not worker.state["ready"]
     assert "one after the other" in worker.state["why_not_ready"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from perago.protocol.points import POINTS
+from tests import injection
 from tests.worker.stage import LEASE, Stage, eventually
 
 DEADLY = [
@@ -90,7 +91,7 @@ def test_a_worker_that_is_killed_whole_is_followed_by_another(stage: Stage, mode
     eventually(Path(f"{path}.paused").exists)
     abandoned = stage.head(workspace)
     assert abandoned != workspace["ref"]
-    first.kill()
+    injection.inject("SIGKILL of the worker", first.kill)
     second = stage.start("-j", "1", ready=True, **settings)
     ended = stage.completed(workflow)
     assert stage.tasks(workflow) == [("TIMED_OUT", 0), ("COMPLETED", 1)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests import injection
 from tests.worker.stage import LEASE, Stage, alive, eventually
 
 
@@ -25,7 +27,8 @@ def test_w4_terminate_stops_the_work_and_publishes_nothing(stage: Stage, mode: s
     path = stage.directory / "a"
     workflow = stage.run("write", workspace=workspace, do="wait", path=str(path))
     begun(stage, "a")
-    stage.client.terminate(workflow, "not needed")
+    end = partial(stage.client.terminate, workflow, "not needed")
+    injection.inject("workflow terminated", end)
     eventually(Path(f"{path}.cancelled").exists, "the body hears of it")
     stage.completed(stage.run())
     assert stage.tasks(workflow) == [("CANCELED", 0)]
@@ -42,7 +45,8 @@ def test_w4_a_lost_attempt_that_does_not_give_up_loses_its_executor(stage: Stage
     worker = stage.start("-j", "1", ready=True, **settings)
     workflow = stage.run("write", workspace=workspace, do="deaf", path=str(stage.directory / "a"))
     pid = int(Path(f"{begun(stage, 'a')}.begun").read_text())
-    stage.client.terminate(workflow, "not needed")
+    end = partial(stage.client.terminate, workflow, "not needed")
+    injection.inject("workflow terminated", end)
     eventually(lambda: not alive(pid), "the end of the executor")
     stage.completed(stage.run())
     eventually(lambda: not stage.rooms())
@@ -59,7 +63,8 @@ def test_a_timeout_of_the_engine_is_a_lost_attempt_and_the_retry_completes(stage
     path = str(stage.directory / "a")
     workflow = stage.run("write", workspace=workspace, pause="after stage", path=path, text="old")
     eventually(Path(f"{path}.paused").exists)
-    first.signal(signal.SIGSTOP)  # The supervisor: no heartbeat any more.
+    # The supervisor: no heartbeat any more.
+    injection.inject("SIGSTOP", lambda: first.signal(signal.SIGSTOP))
     second = stage.start(
         "-j", "1", ready=True, **settings, PERAGO_WORKSPACE_ROOT=str(stage.directory / "other")
     )

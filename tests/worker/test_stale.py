@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perago.protocol.points import POINTS
+from tests import injection
 from tests.worker.stage import Stage, eventually
 
 FENCED = POINTS[: POINTS.index("before second attempt fence") + 1]
@@ -20,7 +22,8 @@ def lose(stage: Stage, point: str) -> tuple[str, dict[str, str]]:
     path = str(stage.directory / point.replace(" ", "-"))
     workflow = stage.run("write", workspace=workspace, pause=point, path=path)
     eventually(Path(f"{path}.paused").exists, point)
-    stage.client.terminate(workflow, "lost on purpose")
+    end = partial(stage.client.terminate, workflow, "lost on purpose")
+    injection.inject("workflow terminated", end)
     Path(f"{path}.go").touch()
     eventually(lambda: _ended(stage, workflow), f"end of the attempt lost at {point}")
     assert stage.tasks(workflow) == [("CANCELED", 0)], point
@@ -69,7 +72,8 @@ def test_r2_a_lost_result_that_published_nothing_is_logged_too(stage: Stage) -> 
     path = str(stage.directory / "free")
     workflow = stage.run(pause="after body", path=path)
     eventually(Path(f"{path}.paused").exists, "the end of the body")
-    stage.client.terminate(workflow, "lost on purpose")
+    end = partial(stage.client.terminate, workflow, "lost on purpose")
+    injection.inject("workflow terminated", end)
     Path(f"{path}.go").touch()
     lost = eventually(lambda: stage.logged("lost completion"), "the news")
     assert [line["workflow_instance_id"] for line in lost] == [workflow]

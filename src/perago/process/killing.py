@@ -2,7 +2,8 @@
 
 ``PERAGO_KILL_AT=<step>:<retry>:<point>`` makes an executor send itself SIGKILL when that attempt
 reaches that point of its journal; ``:STOP`` behind the point sends SIGSTOP instead. Several such
-places are separated by commas. Unset, it costs nothing.
+places are separated by commas. Unset, it costs nothing. ``PERAGO_KILL_LOG`` names a file to which
+each of them is written when it is reached, so that a test can tell that it was.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from signal import Signals
 from typing import Final
 
@@ -21,6 +23,7 @@ from perago.protocol.points import AMID, POINTS
 from perago.protocol.values import Claim
 
 VARIABLE: Final = "PERAGO_KILL_AT"
+LOG: Final = "PERAGO_KILL_LOG"
 _LAST_WORDS_SECONDS: Final = 0.25
 _PLACES: Final = (*POINTS, *AMID)
 _STOP: Final = ":STOP"
@@ -39,18 +42,26 @@ class KillAt:
     """Which attempts end, and where; by reference name of the step and retry count."""
 
     ends: Mapping[tuple[str, int], End]
+    log: Path | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> KillAt | None:
         """Read the variable; None when it is not set."""
         text = environ.get(VARIABLE, "")
-        return cls(dict(_place(one) for one in text.split(","))) if text else None
+        if not text:
+            return None
+        log = environ.get(LOG, "")
+        return cls(dict(_place(one) for one in text.split(",")), Path(log) if log else None)
 
     def journal(self, journal: Journal, claim: Claim) -> Journal:
         """Wrap the journals of the chosen attempts; leave all others alone."""
         attempt = claim.attempt
         end = self.ends.get((attempt.reference_task_name, attempt.retry_count))
-        return journal if end is None else _Deadly(journal, end)
+        if end is None:
+            return journal
+        stop = _STOP if end.signal is signal.SIGSTOP else ""
+        place = f"{attempt.reference_task_name}:{attempt.retry_count}:{end.point}{stop}"
+        return _Deadly(journal, end, place, self.log)
 
 
 def _place(text: str) -> tuple[tuple[str, int], End]:
@@ -68,9 +79,11 @@ def _place(text: str) -> tuple[tuple[str, int], End]:
 class _Deadly:
     """A journal that ends or halts its process at one point, once."""
 
-    def __init__(self, inner: Journal, end: End) -> None:
+    def __init__(self, inner: Journal, end: End, place: str, log: Path | None) -> None:
         self._inner = inner
         self._end: End | None = end
+        self._place = place
+        self._log = log
 
     def event(self, name: str, /, **facts: object) -> None:
         """Record, then die if this is the point."""
@@ -86,5 +99,8 @@ class _Deadly:
         if (end := self._end) is None or end.point != point:
             return
         self._end = None
+        if self._log is not None:
+            with self._log.open("a") as log:
+                log.write(f"{self._place}\n")
         time.sleep(_LAST_WORDS_SECONDS)  # Messages travel together: let the last ones go.
         os.kill(os.getpid(), end.signal)

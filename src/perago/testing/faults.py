@@ -42,8 +42,11 @@ class Fault(Protocol):
         ...
 
 
-class _Nothing:
-    """A fault that does nothing; the others change one of the two."""
+class Counted:
+    """A fault that does nothing but count what the others, which change one of the two, do."""
+
+    met = 0
+    """How often it happened: an attempt whose fault never does proves nothing."""
 
     def at(self, point: str, scene: Scene) -> None:
         """Act when the point is this fault's own."""
@@ -53,7 +56,7 @@ class _Nothing:
         return action()
 
 
-class FailAt(_Nothing):
+class FailAt(Counted):
     """Kill the attempt at a named point, as ``kill -9`` would."""
 
     def __init__(self, point: str) -> None:
@@ -62,10 +65,11 @@ class FailAt(_Nothing):
     def at(self, point: str, scene: Scene) -> None:  # noqa: ARG002 - a port
         """Die here."""
         if point == self._point:
+            self.met += 1
             raise Crashed(point)
 
 
-class StaleAt(_Nothing):
+class StaleAt(Counted):
     """From a named point on, the broker says the attempt is over."""
 
     def __init__(self, point: str, status: Status = Status.TIMED_OUT) -> None:
@@ -75,11 +79,12 @@ class StaleAt(_Nothing):
     def at(self, point: str, scene: Scene) -> None:
         """Take the attempt away."""
         if point == self._point:
+            self.met += 1
             scene.broker.set_status(scene.attempt, self._status)
 
 
 @dataclass
-class MoveHeadAt(_Nothing):
+class MoveHeadAt(Counted):
     """At a named point, somebody else commits to the target branch."""
 
     point: str
@@ -93,6 +98,7 @@ class MoveHeadAt(_Nothing):
         """Commit as a stranger."""
         if point != self.point or scene.workspace is None:
             return
+        self.met += 1
         repository, branch = scene.workspace.repository, scene.workspace.branch
         for key, content in self.files.items():
             data = content.encode() if isinstance(content, str) else content
@@ -100,7 +106,7 @@ class MoveHeadAt(_Nothing):
         scene.store.commit_branch(repository, branch, "a stranger's commit", dict(self.metadata))
 
 
-class LoseAnswer(_Nothing):
+class LoseAnswer(Counted):
     """A call reaches the store, or not, and its answer is lost."""
 
     def __init__(self, call: Call, *, applied: bool = True) -> None:
@@ -113,6 +119,7 @@ class LoseAnswer(_Nothing):
         """Lose the answer of this fault's own call."""
         if call != self._call:
             return action()
+        self.met += 1
         if self._applied:
             action()
         raise OutcomeUnknownError(f"the answer to {call} was lost")

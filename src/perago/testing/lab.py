@@ -26,7 +26,7 @@ from perago.shells import Shells
 from perago.stores.embedded import EmbeddedStore
 from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
-from perago.testing.faults import Crashed, Fault, Scene
+from perago.testing.faults import Counted, Crashed, Fault, Scene
 from perago.testing.switch import Switch
 from perago.workspace.rooms import AttemptRooms
 
@@ -137,9 +137,16 @@ class Lab:
             engines=self._engines,
             ledger=ledger,
         )
+        before = {id(fault): fault.met for fault in faults if isinstance(fault, Counted)}
         outcome = None
         with suppress(Crashed):
             outcome = run_attempt(claim, task, shells)
+        for fault in faults:
+            if isinstance(fault, Counted) and fault.met == before[id(fault)]:
+                raise UsageError(
+                    f"the fault {type(fault).__name__} never happened in this attempt",
+                    remedy="choose a point or a call that is on the way this attempt takes",
+                )
         return Run(self, task, attempt, workspace, params, outcome, claim.execution_id)
 
     def events(self, execution_id: str) -> list[str]:

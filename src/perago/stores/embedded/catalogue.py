@@ -13,7 +13,7 @@ from pathlib import Path
 
 from perago.errors import OutcomeUnknownError, StoreUnavailableError
 from perago.sqlite import opened
-from perago.stores.embedded import schema
+from perago.stores.embedded import durability, schema
 
 WAIT_SECONDS = 30.0
 
@@ -35,6 +35,7 @@ class _Handle:
 def _prepare(path: Path, db: sqlite3.Connection) -> None:
     """See to the tables: whole or not at all, whoever opens the catalogue meanwhile."""
     if schema.version(db) is None:
+        durability.settle(path.parent)  # SQLite puts the file on disk, not the way to it.
         db.execute("BEGIN IMMEDIATE")
         try:
             if schema.version(db) is None:

@@ -1,4 +1,4 @@
-"""Flushing a whole file system in one call."""
+"""What a power cut must not take: whole file systems, and the names of directories."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ import os
 from pathlib import Path
 
 from perago.errors import StoreUnavailableError
+
+
+def settle(directory: Path) -> None:
+    """Put the names that lead to a directory on disk, which syncing the files in it does not.
+
+    Those above a place that this user may not read are not of our making.
+    """
+    for place in (directory, *directory.absolute().parents):
+        try:
+            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            os.fsync(handle)
+        except OSError:  # A file system that cannot do it has nothing more to give.
+            return
+        finally:
+            os.close(handle)
 
 
 def flush(directory: Path) -> None:

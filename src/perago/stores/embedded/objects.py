@@ -95,11 +95,20 @@ class Arrival:
         self.handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def place(self, entry: Entry) -> None:
-        """Make it an object; one that is already there has the same content."""
+        """Make it an object; one that is already there has the same content, or is torn."""
         os.fchmod(self.handle, _READ_ONLY)
         place = self._directory.path(entry)
         try:
-            self.path.rename(place)
+            self._link(place)
         except FileNotFoundError:
             place.parent.mkdir(mode=_PRIVATE, exist_ok=True)
+            self._link(place)
+
+    def _link(self, place: Path) -> None:
+        try:
+            os.link(self.path, place)
+        except FileNotFoundError:
+            raise
+        except OSError:  # It is there, or links are not: a name that may be promised already
+            os.fsync(self.handle)  # must not stand for bytes that a power cut would take.
             self.path.rename(place)

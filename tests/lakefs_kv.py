@@ -1,0 +1,38 @@
+"""lakeFS with its metadata in PostgreSQL, as production has it; otherwise it is in files."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from perago.dev import servers
+from tests.ledger.postgres import postgres_server
+
+VARIABLE: Final = "PERAGO_TEST_LAKEFS_KV"
+CHOSEN = os.environ.get(VARIABLE, "local")
+"""Where the lakeFS of the tests keeps its metadata: ``local`` or ``postgres``."""
+
+
+@contextmanager
+def kept_in(kind: str) -> Iterator[None]:
+    """Have every lakeFS that is started meanwhile keep its metadata there."""
+    if kind == "local":
+        yield
+        return
+    assert kind == "postgres", f"{VARIABLE} is {kind!r}: write local or postgres"
+    usual = servers._lakefs_configuration  # noqa: SLF001 - users have no such choice
+    with postgres_server() as server:
+
+        def configuration(seat: servers.Seat) -> dict[str, Any]:
+            address = server.new_database(f"lakefs-{uuid.uuid4().hex}")
+            database = {"type": "postgres", "postgres": {"connection_string": address}}
+            return usual(seat) | {"database": database}
+
+        servers._lakefs_configuration = configuration  # noqa: SLF001
+        try:
+            yield
+        finally:
+            servers._lakefs_configuration = usual  # noqa: SLF001
