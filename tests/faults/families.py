@@ -87,6 +87,13 @@ FAMILIES = (
         ),
         jobs=2,
     ),
+    Family(
+        "bodies",
+        "what an author's code can do: links, mounts, mmap, those left behind, descriptors, signals,"
+        " limits, odd results, a patched interpreter; on five file systems",
+        ("tests/faults/test_bodies.py",),
+        jobs=2,
+    ),
     Family("names", "hostile object names", ("tests/lakefs/test_hostile_names.py",)),
     Family(
         "spark",
