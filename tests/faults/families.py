@@ -89,8 +89,8 @@ FAMILIES = (
     ),
     Family(
         "bodies",
-        "what an author's code can do: links, mounts, mmap, those left behind, descriptors, signals,"
-        " limits, odd results, a patched interpreter; on five file systems",
+        "what an author's code can do: links, mounts, mmap, writers left behind, descriptors,"
+        " signals, limits, odd results, a patched interpreter; on five file systems",
         ("tests/faults/test_bodies.py",),
         jobs=2,
     ),

@@ -18,6 +18,8 @@ from perago.dev import LakeFSEndpoint
 from tests.faults.bodies.all_of_them import BODIES
 from tests.faults.bodies.body import Body
 from tests.faults.bodies.stage import Stage, offered
+from tests.faults.bodies.worker import WorkerStage
+from tests.faults.conftest import NewRig
 from tests.faults.paths import ALL, selected
 from tests.filesystems import KINDS, CannotMount, mounted
 
@@ -41,6 +43,7 @@ ELSEWHERE = [
     for body in BODIES.values()
     if body.everywhere
 ]
+ON_A_WORKER = [Case(b, "conductor and lakefs") for b in BODIES.values() if ALL and b.worker]
 LAKEFS = [Case(body, "lakefs") for body in BODIES.values()] if ALL else []
 
 
@@ -104,3 +107,18 @@ class Mounts:
 @pytest.mark.parametrize("case", ELSEWHERE, ids=str)
 def test_on_every_file_system(mounts: Mounts, case: Case) -> None:
     play(mounts.stage(case.filesystem), case)
+
+
+@pytest.fixture(scope="module")
+def worker(new_rig: NewRig) -> Iterator[WorkerStage]:
+    stage = WorkerStage(new_rig(module="tests.faults.bodies.tasks"))
+    yield stage
+    assert stage.ended() == []
+
+
+@pytest.mark.parametrize("case", ON_A_WORKER, ids=str)
+def test_on_a_worker(worker: WorkerStage, case: Case) -> None:
+    """Nothing an author does may end the worker: the same one meets body after body."""
+    if missing := case.body.needs - offered():
+        pytest.skip(f"not run: this machine does not offer {', '.join(sorted(missing))}")
+    assert worker.play(case.body) == []

@@ -36,6 +36,7 @@ from perago.wiring import (
 from tests.faults.bodies.cleaning import free, rooms_of
 
 MODULE = "tests.faults.bodies.tasks"
+STOPPING_SECONDS = 0.5
 PATIENCE_SECONDS = 120.0
 """How long a run may take before somebody looks where it hangs; all of them take seconds."""
 
@@ -55,8 +56,10 @@ def main(directory: Path) -> None:
         pool.close()
         said["problems"] += _swept(home, settings, given["store"])
         said["left"] = rooms_of(home.rooms)
+        (Path(given["scratch"]) / "stop").touch()  # Those left behind have had their time.
         free(home.rooms, Path(given["scratch"]))
         if said["left"]:
+            time.sleep(STOPPING_SECONDS)
             said["problems"] += _swept(home, settings, given["store"])
         said["stuck"] = rooms_of(home.rooms)
         said["seconds_to_clean"] = round(time.monotonic() - began, 2)
