@@ -165,7 +165,7 @@ class Stage:
         lakefs = self.lakefs
         return {
             **own,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
             "PERAGO_HOME": str(self.home),
             "PERAGO_WORKSPACE_ROOT": str(self.place / "ground" / "rooms"),
             "PERAGO_LOG_ROOT": str(self.place / "logs"),
