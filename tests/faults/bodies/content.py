@@ -53,7 +53,7 @@ def _mapped(path: Path, access: int = mmap.ACCESS_WRITE) -> mmap.mmap:
 # --- bytes that change, stamps that do not --------------------------------------------------------
 
 
-@changing("mmap, flushed and closed", quick=True)
+@changing("mmap, flushed and closed")
 def mmap_flushed(scene: Scene) -> None:
     with _mapped(scene.workspace / "in.bin") as mapped:
         mapped[: len(PATCH)] = PATCH
@@ -91,7 +91,7 @@ def mmap_and_utime(scene: Scene) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-@changing("same size, times put back", quick=True)
+@changing("same size, times put back")
 def rewritten(scene: Scene) -> None:
     path = scene.workspace / "in.bin"
     before = path.stat()
@@ -233,7 +233,7 @@ def empty_files(scene: Scene) -> None:
 # --- modes and attributes -----------------------------------------------------------------------
 
 
-@body("mode/file 000", EITHER, "^diff: .*secret.txt", tree=plus({"secret.txt": b"x"}), quick=True)
+@body("mode/file 000", EITHER, "^diff: .*secret.txt", tree=plus({"secret.txt": b"x"}))
 def file_closed(scene: Scene) -> None:
     (scene.workspace / "secret.txt").write_bytes(b"x")
     (scene.workspace / "secret.txt").chmod(0)

@@ -16,7 +16,7 @@ HARD = r"^diff: .*does not support hard links to outside: .*{}"
 # --- symbolic links -----------------------------------------------------------------------------
 
 
-@body("link/file to outside", FAILS, SYMLINK.format("leak"), everywhere=True, quick=True)
+@body("link/file to outside", FAILS, SYMLINK.format("leak"), everywhere=True)
 def file_outside(scene: Scene) -> None:
     (scene.workspace / "leak").symlink_to(scene.outside / "in.txt")
 
@@ -64,7 +64,7 @@ def input_file(scene: Scene) -> None:
     (scene.workspace / "in.bin").symlink_to(scene.outside / "in.bin")
 
 
-@body("link/input directory by a dataset", FAILS, SYMLINK.format("d"), everywhere=True, quick=True)
+@body("link/input directory by a dataset", FAILS, SYMLINK.format("d"), everywhere=True)
 def input_directory(scene: Scene) -> None:
     shutil.rmtree(scene.workspace / "d")
     (scene.workspace / "d").symlink_to(scene.outside / "table")

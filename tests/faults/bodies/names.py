@@ -30,7 +30,7 @@ def long_path(scene: Scene) -> None:
     _write(scene, "/".join([LONG] * 5))
 
 
-@body("name/not UTF-8", FAILS, r"^diff: .*not valid UTF-8", quick=True, everywhere=True)
+@body("name/not UTF-8", FAILS, r"^diff: .*not valid UTF-8", everywhere=True)
 def not_utf8(scene: Scene) -> None:
     _write(scene, b"caf\xe9")
 
@@ -91,7 +91,7 @@ def own_names(scene: Scene) -> None:
     _write(scene, "workspace/w")
 
 
-@body("name/twins by case", FAILS, "^diff: .*case or Unicode", quick=True)
+@body("name/twins by case", FAILS, "^diff: .*case or Unicode")
 def case_twins(scene: Scene) -> None:
     _write(scene, "IN.txt")
 
@@ -118,7 +118,7 @@ def twin_of_excluded(scene: Scene) -> None:
     _write(scene, "Skipped/y")
 
 
-@body("name/hooks of the server", FAILS, "_lakefs_actions", task="whole", quick=True)
+@body("name/hooks of the server", FAILS, "_lakefs_actions", task="whole")
 def hooks(scene: Scene) -> None:
     _write(scene, "_lakefs_actions/evil.yaml", b"name: evil\n")
 
@@ -157,7 +157,7 @@ def depth(scene: Scene) -> None:
     _write(scene, DEEP)
 
 
-@body("depth/500 long names", FAILS, "^diff: ", everywhere=True, quick=True)
+@body("depth/500 long names", FAILS, "^diff: ", everywhere=True)
 def depth_long(scene: Scene) -> None:
     """Far beyond what one path may be."""
     here = os.open(scene.workspace, os.O_RDONLY)

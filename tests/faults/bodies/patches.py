@@ -89,7 +89,7 @@ def rmtree(scene: Scene) -> None:
     shutil.rmtree = shutil.copyfile = tempfile.mkdtemp = _refuse  # type: ignore[assignment]
 
 
-@patching("json.dumps gives nothing", quick=True)
+@patching("json.dumps gives nothing")
 def dumps(scene: Scene) -> None:
     json.dumps = lambda *_, **__: "null"
 
@@ -125,13 +125,13 @@ class _Constant:
         return self
 
 
-@patching("every hash is the same", quick=True)
+@patching("every hash is the same")
 def hashes(scene: Scene) -> None:
     hashlib.sha256 = hashlib.md5 = hashlib.new = hashlib.sha1 = _Constant  # type: ignore[assignment]
     hashlib.file_digest = _Constant  # type: ignore[assignment]
 
 
-@patching("the time stands still", quick=True)
+@patching("the time stands still")
 def frozen(scene: Scene) -> None:
     now, ns = time.time(), time.time_ns()
     time.time = lambda: now
@@ -191,7 +191,7 @@ def suppress(scene: Scene) -> None:
     contextlib.suppress.__exit__ = lambda *_: False  # type: ignore[method-assign]
 
 
-@patching("warnings are errors", quick=True, statuses=DONE)
+@patching("warnings are errors", statuses=DONE)
 def warned(scene: Scene) -> None:
     warnings.simplefilter("error")
 
@@ -222,7 +222,7 @@ def decimals(scene: Scene) -> None:
     decimal.getcontext().traps[decimal.Inexact] = True
 
 
-@patching("sys.path is empty", quick=True, statuses=DONE)
+@patching("sys.path is empty", statuses=DONE)
 def path(scene: Scene) -> None:
     """What was not imported yet cannot be found any more."""
     sys.path.clear()
@@ -240,7 +240,7 @@ def modules(scene: Scene) -> None:
         del sys.modules[name]
 
 
-@patching("the environment is empty", quick=True, statuses=DONE)
+@patching("the environment is empty", statuses=DONE)
 def environment(scene: Scene) -> None:
     os.environ.clear()
 

@@ -32,7 +32,7 @@ FAILS_SOMEWHERE = r"^(body|result model|post guardrail|diff|stage|publish|execut
 # --- places ---------------------------------------------------------------------------------------
 
 
-@body("place/chdir into the workspace", quick=True, everywhere=True, worker=True)
+@body("place/chdir into the workspace", everywhere=True, worker=True)
 def chdir(scene: Scene) -> None:
     os.chdir(scene.workspace)
 
@@ -64,7 +64,7 @@ def directory_open(scene: Scene) -> None:
 # --- descriptors ----------------------------------------------------------------------------------
 
 
-@body("descriptors/0 to 2 closed", quick=True, worker=True)
+@body("descriptors/0 to 2 closed", worker=True)
 def standard_closed(scene: Scene) -> None:
     """The next file that is opened gets the number of stdout."""
     for fd in range(3):
@@ -106,7 +106,7 @@ def replaced(scene: Scene) -> None:
             os.dup2(null, fd)
 
 
-@body("descriptors/all used up", EITHER, FAILS_SOMEWHERE, quick=True, worker=True)
+@body("descriptors/all used up", EITHER, FAILS_SOMEWHERE, worker=True)
 def used_up(scene: Scene) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     while True:
@@ -154,13 +154,13 @@ def abort(scene: Scene) -> None:
     os.abort()
 
 
-@body("end/segmentation fault", FAILS, DIED.format("SIGSEGV"), quick=True)
+@body("end/segmentation fault", FAILS, DIED.format("SIGSEGV"))
 def segfault(scene: Scene) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.string_at(0)
 
 
-@body("end/sys.exit(0)", FAILS, "^body: SystemExit", quick=True)
+@body("end/sys.exit(0)", FAILS, "^body: SystemExit")
 def system_exit(scene: Scene) -> None:
     sys.exit(0)
 
@@ -195,7 +195,7 @@ def recursion_segfault(scene: Scene) -> None:
     repr(nested)
 
 
-@body("end/recursion error", FAILS, "^body: RecursionError", quick=True)
+@body("end/recursion error", FAILS, "^body: RecursionError")
 def recursion(scene: Scene) -> None:
     def down(n: int) -> int:
         return down(n + 1)
@@ -281,7 +281,7 @@ def sigpipe(scene: Scene) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
-@body("signal/SIGTERM to the parent", EITHER, interrupts=True, quick=True)
+@body("signal/SIGTERM to the parent", EITHER, interrupts=True)
 def parent_sigterm(scene: Scene) -> None:
     os.kill(os.getppid(), signal.SIGTERM)
     time.sleep(10)
@@ -313,7 +313,7 @@ def _limit(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
-@body("limit/umask 0777", quick=True, worker=True)
+@body("limit/umask 0777", worker=True)
 def umask_all(scene: Scene) -> None:
     os.umask(0o777)
 
@@ -356,7 +356,7 @@ def small_stacks(scene: Scene) -> None:
     threading.stack_size(32_768)
 
 
-@body("limit/recursion of 60", EITHER, FAILS_SOMEWHERE, quick=True, worker=True)
+@body("limit/recursion of 60", EITHER, FAILS_SOMEWHERE, worker=True)
 def low_recursion(scene: Scene) -> None:
     """As low as it may be at this depth."""
     for limit in range(20, 200, 5):

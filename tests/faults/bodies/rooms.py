@@ -108,7 +108,7 @@ def moved_outside_with_link(scene: Scene) -> None:
     scene.workspace.symlink_to(scene.elsewhere / "moved")
 
 
-@body("root/removed", FAILS, REFUSED, everywhere=True, quick=True)
+@body("root/removed", FAILS, REFUSED, everywhere=True)
 def removed(scene: Scene) -> None:
     shutil.rmtree(scene.workspace)
 
@@ -141,7 +141,7 @@ def replaced_by_fifo(scene: Scene) -> None:
     os.mkfifo(scene.workspace)
 
 
-@body("root/swapped for a link again and again", EITHER, everywhere=True, quick=True)
+@body("root/swapped for a link again and again", EITHER, everywhere=True)
 def root_swapped(scene: Scene) -> None:
     scene.elsewhere.joinpath("link").symlink_to(scene.outside)
     going_on, here, there = scene.going_on(), str(scene.workspace), str(scene.elsewhere / "link")
@@ -251,7 +251,7 @@ def marker_empty(scene: Scene) -> None:
     scene.marker.write_bytes(b"")
 
 
-@body("marker/nested too deep", EITHER, stays=True, quick=True)
+@body("marker/nested too deep", EITHER, stays=True)
 def marker_deep(scene: Scene) -> None:
     scene.marker.write_bytes(b"[" * 200_000)
 

@@ -34,7 +34,7 @@ def returning(name: str, *, quick: bool = False, worker: bool = False) -> Regist
     return body(f"result/{name}", EITHER, RESULT, quick=quick, worker=worker)
 
 
-@returning("50 MB", quick=True, worker=True)
+@returning("50 MB", worker=True)
 def big(scene: Scene) -> object:
     return "x" * 50_000_000
 
@@ -54,7 +54,7 @@ def nested(scene: Scene) -> object:
     return _nested(600)
 
 
-@returning("nested 100,000 deep", quick=True, worker=True)
+@returning("nested 100,000 deep", worker=True)
 def nested_deep(scene: Scene) -> object:
     return _nested(100_000)
 
@@ -182,7 +182,7 @@ class Own(BaseException):
     pass
 
 
-@raising("__str__ raises", "^body: Unspeakable", quick=True)
+@raising("__str__ raises", "^body: Unspeakable")
 def unspeakable(scene: Scene) -> None:
     raise Unspeakable
 
@@ -212,7 +212,7 @@ def evil(scene: Scene) -> None:
     raise Evil("words")
 
 
-@raising("lone surrogates", quick=True, worker=True)
+@raising("lone surrogates", worker=True)
 def raised_surrogates(scene: Scene) -> None:
     raise RuntimeError("caf\udce9 \ud800")
 
@@ -247,7 +247,7 @@ def cancelled(scene: Scene) -> None:
     raise asyncio.CancelledError
 
 
-@raising("BaseException of the author", "body: Own.*words", quick=True)
+@raising("BaseException of the author", "body: Own.*words")
 def own(scene: Scene) -> None:
     raise Own("words")
 
@@ -260,7 +260,7 @@ def group(scene: Scene) -> None:
     raise error
 
 
-@raising("causes 5,000 deep", "^body: ValueError", quick=True)
+@raising("causes 5,000 deep", "^body: ValueError")
 def causes(scene: Scene) -> None:
     error = ValueError("innermost")
     for number in range(5_000):
@@ -344,7 +344,7 @@ def evil_label(scene: Scene) -> None:
     scene.metrics.gauge("g", 1.0, labels={"l": Label("x")})
 
 
-@measuring("label that does not unpickle", quick=True)
+@measuring("label that does not unpickle")
 def bad_label(scene: Scene) -> None:
     scene.metrics.gauge("g", 1.0, labels={"l": LocalLabel("x")})
 
@@ -400,7 +400,7 @@ def secret_raised(scene: Scene) -> None:
     raise RuntimeError(f"403 for {_secret(scene)}")
 
 
-@body("secret/returned", EITHER, RESULT, quick=True, worker=True)
+@body("secret/returned", EITHER, RESULT, worker=True)
 def secret_returned(scene: Scene) -> object:
     return {"configuration": {"key": _secret(scene)}, _secret(scene): 1}
 

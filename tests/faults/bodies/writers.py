@@ -65,7 +65,7 @@ def _write_on(scene: Scene) -> None:
         time.sleep(0.0005)
 
 
-@leaving("thread that writes on", quick=True)
+@leaving("thread that writes on")
 def daemon_thread(scene: Scene) -> None:
     threading.Thread(target=_write_on, args=(scene,), daemon=True).start()
 
@@ -102,7 +102,6 @@ def open_descriptor(scene: Scene) -> None:
     tree=lambda tree: {path: content for path, content in tree.items() if path != "data/in.bin"},
     valid=lambda path, content: path == "data/in.bin" and content[1:] == BIN[1:],
     everywhere=True,
-    quick=True,
 )
 def open_mapping(scene: Scene) -> None:
     """The one byte may have any value; the file is there, whole, and nothing else is."""
@@ -118,7 +117,7 @@ def open_mapping(scene: Scene) -> None:
     threading.Thread(target=turn, daemon=True).start()
 
 
-@leaving("thread that makes the directory again when it is gone", quick=True)
+@leaving("thread that makes the directory again when it is gone")
 def making_again(scene: Scene) -> None:
     """A removal that finds it full again must not be the end of the executor."""
     going_on, here = scene.going_on(), str(scene.workspace)
@@ -136,7 +135,7 @@ def making_again(scene: Scene) -> None:
     threading.Thread(target=make, daemon=True).start()
 
 
-@leaving("thread that truncates and writes a file", quick=False)
+@leaving("thread that truncates and writes a file")
 def truncating(scene: Scene) -> None:
     going_on, path = scene.going_on(), f"{scene.workspace}/{LATE}cut"
 
@@ -156,7 +155,7 @@ def program(scene: Scene) -> None:
     subprocess.Popen(_shell(scene), stdin=subprocess.DEVNULL)
 
 
-@leaving("daemon of its own session, deaf to SIGTERM", quick=True, worker=True)
+@leaving("daemon of its own session, deaf to SIGTERM", worker=True)
 def daemon(scene: Scene) -> None:
     subprocess.Popen(
         ["setsid", "--fork", *_shell(scene, "trap '' TERM HUP INT;")], stdin=subprocess.DEVNULL
