@@ -129,6 +129,8 @@ class Body:
     """Whether it could end a worker, so that a whole one is tried."""
     stays: bool
     """Whether an attempt directory may stay until the sweep after the run."""
+    renames: bool
+    """Whether the deed gives the attempt directory another name: then it is the author's own."""
     data: Any
     """What the deed is given as part of the input."""
 
@@ -168,6 +170,7 @@ def body(
     interrupts: bool = False,
     worker: bool = False,
     stays: bool = False,
+    renames: bool = False,
     data: Any = None,
 ) -> Register:
     """Register a deed under a name."""
@@ -189,6 +192,7 @@ def body(
             interrupts,
             worker,
             stays,
+            renames,
             data,
         )
         return deed

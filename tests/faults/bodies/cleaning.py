@@ -42,9 +42,8 @@ def free(root: Path, scratch: Path) -> None:
         place = line.split()[1].encode().decode("unicode_escape")
         if place.startswith((f"{scratch}/", f"{root}/")):
             subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)
-    with suppress(OSError):
-        rooms = [path for path in root.iterdir() if path.name != NEIGHBOUR]
-        for path in [path for room in rooms for path in (room, *room.rglob("*"))]:
+    for room in map(root.joinpath, rooms_of(root)):
+        for path in (room, *room.rglob("*")):
             if not path.is_symlink() and (path.is_dir() or path.is_file()):
                 with suppress(OSError):
                     _unlock(path)

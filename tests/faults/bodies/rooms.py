@@ -164,7 +164,7 @@ def root_swapped(scene: Scene) -> None:
 # --- the attempt directory ----------------------------------------------------------------------
 
 
-@body("attempt directory/renamed", FAILS, REFUSED, everywhere=True, stays=True)
+@body("attempt directory/renamed", FAILS, REFUSED, everywhere=True, renames=True)
 def room_renamed(scene: Scene) -> None:
     scene.room.rename(scene.room.with_name(f"{scene.room.name}-renamed"))
 
@@ -206,7 +206,14 @@ def room_link_to_twin(scene: Scene) -> None:
     scene.room.symlink_to(twin)
 
 
-@body("attempt directory/replaced by a dataset", FAILS, REFUSED, everywhere=True, quick=True)
+@body(
+    "attempt directory/replaced by a dataset",
+    FAILS,
+    REFUSED,
+    everywhere=True,
+    quick=True,
+    renames=True,
+)
 def room_dataset(scene: Scene) -> None:
     """What stands there now carries no marker: it is not ours to remove."""
     dataset = scene.elsewhere / "dataset"

@@ -91,10 +91,10 @@ class WorkerStage:
 
     def _left(self, body: Body) -> Iterator[str]:
         """Give the supervisor its time to remove what its executors left (W5, V7)."""
-        deadline = time.monotonic() + (0 if body.stays else TIDY_SECONDS)
+        deadline = time.monotonic() + (0 if body.stays or body.renames else TIDY_SECONDS)
         while (left := rooms_of(self.root)) and time.monotonic() < deadline:
             time.sleep(0.1)
-        if left and not body.stays:
+        if left and not (body.stays or body.renames):
             yield f"V7: attempt directories are left: {left}"
 
     def ended(self) -> list[str]:
