@@ -72,9 +72,9 @@ FAMILIES = (
             "tests/lakefs/test_hard_races.py",
             "tests/embedded/test_races.py",
             "tests/embedded/test_openers.py",
-            "tests/protocol/test_publication_races.py",
+            "tests/model/test_interleavings.py",
         ),
-        inputs=("tests/protocol/test_publication_races.py",),
+        inputs=("tests/model/test_interleavings.py",),
         settings={"PERAGO_RACE_ROUNDS": "50"},
     ),
     Family(
@@ -128,6 +128,13 @@ FAMILIES = (
         "the embedded store after a power cut at every request to the disk: what was not synced is"
         " gone, torn, or there without the rest",
         ("tests/power/test_power.py",),
+        jobs=2,
+    ),
+    Family(
+        "bodies",
+        "what an author's code can do: links, mounts, mmap, writers left behind, descriptors,"
+        " signals, limits, odd results, a patched interpreter; on five file systems",
+        ("tests/faults/test_bodies.py",),
         jobs=2,
     ),
     Family(

@@ -84,10 +84,10 @@ class Rig(Stage):
             more[VARIABLE] = deadly
         worker = self.start("-j", str(executors), ready=False, module=self.module, **more)
         if ready:
-            self._until_ready(worker)
+            self.until_ready(worker)
         return worker
 
-    def _until_ready(self, worker: Worker) -> None:
+    def until_ready(self, worker: Worker) -> None:
         """Wait for all executors: a dozen take their time on a loaded machine."""
 
         def is_ready() -> bool:
@@ -114,7 +114,7 @@ class Rig(Stage):
         # The root as that process sees it: it may have been mounted there only.
         worker = Worker(process, Path(f"/proc/{process.pid}/root{root}"), log)
         self.workers.append(worker)
-        self._until_ready(worker)
+        self.until_ready(worker)
         return worker
 
     def rooms(self) -> list[str]:
