@@ -154,7 +154,7 @@ def _on_java(name: str) -> Callable[[Sources], list[str]]:
     return lambda sources: [str(sources.java()), str(sources.program(name))]
 
 
-# One that ends is noticed at once; these times are for one that hangs, and on a machine that is busy
+# One that ends is noticed at once; these times are for one that hangs. On a machine that is busy
 # with something else a start takes many times what it takes on a quiet one.
 KINDS: dict[ServerName, ServerKind] = {
     "s3": ServerKind("versitygw", _alone("versitygw"), _s3, 300.0),
