@@ -8,7 +8,6 @@ or carries our mark. What others put there is never ours to remove.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -209,6 +208,8 @@ def refuse_planted(path: Path) -> None:
 
 def tell_closed(root: Path) -> None:
     """Say on standard error that a place was open to others."""
+    import logging  # noqa: PLC0415 - seldom needed, and every command starts without it
+
     logging.getLogger("perago").warning(
         "note: other users of this machine could look into %s; from now on they cannot", root
     )

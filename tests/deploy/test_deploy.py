@@ -20,7 +20,7 @@ import yaml
 from perago.cli import exits
 from perago.dev.recipes import CONDUCTOR, LAKEFS
 from perago.protocol.budget import Budget
-from perago.settings import parse_duration, parse_size
+from perago.settings import load_settings, parse_duration, parse_size
 from perago.worker.serving import Endpoint
 from tests.patience import LIMIT
 
@@ -72,7 +72,8 @@ def pod() -> dict[str, Any]:
 
 
 def image_environment() -> dict[str, str]:
-    return dict(re.findall(r"^\s+(PERAGO_\w+)=(\S+)", _text("Dockerfile"), re.MULTILINE))
+    named = r"^\s+((?:PERAGO|XDG)_\w+)=(\S+)"
+    return dict(re.findall(named, _text("Dockerfile"), re.MULTILINE))
 
 
 def _text(name: str) -> str:
@@ -258,7 +259,8 @@ def test_no_worker_runs_as_root_or_may_become_it() -> None:
 
 def test_everything_a_worker_writes_is_in_a_place_it_may_write() -> None:
     """The root file system is read-only, so each directory is below something mounted."""
-    places = [value for name, value in image_environment().items() if value.startswith("/")]
+    named = {name: value for name, value in image_environment().items() if value.startswith("/")}
+    places = [value for name, value in named.items() if name.startswith("PERAGO_")]
     assert len(places) == 4
     mounts = {mount["mountPath"]: mount["name"] for mount in pod()["containers"][0]["volumeMounts"]}
     volumes = {volume["name"]: volume["emptyDir"]["sizeLimit"] for volume in pod()["volumes"]}
@@ -294,3 +296,18 @@ def test_kubernetes_leaves_room_for_the_cache_and_one_worker_at_a_time() -> None
     assert budget["spec"]["selector"] == deployment["spec"]["selector"]
     assert budget["spec"]["maxUnavailable"] == 1
     assert deployment["spec"]["replicas"] > 1
+
+
+@pytest.mark.parametrize("where", ["unit", "image"])
+def test_no_place_of_a_worker_depends_on_a_home_that_its_user_may_not_have(
+    where: str, tmp_path: Path
+) -> None:
+    """DynamicUser and unknown uids have ``/``; each place is below a directory that is given."""
+    given = unit_environment() if where == "unit" else image_environment()
+    found = load_settings({**given, "HOME": "/"}, tmp_path)
+    places = (found.home, found.workspace_root, found.log_root, found.cache_root)
+    for place in (*places, found.spark.scratch, found.spark.jars):
+        assert str(place).startswith(("/var/lib/perago", "/var/cache/perago", "/var/log/perago"))
+    if where == "image":  # Mounted volumes are open to everybody; what is below them is not.
+        volumes = {Path(f"/var/{name}/perago") for name in ("lib", "cache", "log")}
+        assert not volumes & {*places}
