@@ -38,6 +38,14 @@ _LOG_LEVELS = ("off", "fatal", "error", "warn", "info", "debug")
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+def _password(address: str) -> str | None:
+    """Return the password in an address, if somebody put one there."""
+    try:
+        return unquote(urlsplit(address).password or "") or None
+    except ValueError:
+        return None
+
+
 class _Holder:
     """Settings that hold a key: wherever they come to be, the key is known as one (V8).
 
@@ -67,7 +75,7 @@ class LakeFSSettings(_Holder):
 
     def keys(self) -> tuple[str | None, ...]:
         """Return the pair."""
-        return self.access_key_id, self.secret_access_key
+        return self.access_key_id, self.secret_access_key, _password(self.endpoint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,7 @@ class ConductorSettings(_Holder):
 
     def keys(self) -> tuple[str | None, ...]:
         """Return the pair, if there is one."""
-        return self.auth_key, self.auth_secret
+        return self.auth_key, self.auth_secret, _password(self.url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from perago.process.lock import FileLock
-from perago.redaction import keep_secret
 assert FileLock(Path(sys.argv[1])).acquire()
 print("held", flush=True)
 time.sleep(600)

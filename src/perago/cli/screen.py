@@ -42,10 +42,19 @@ def note(text: str) -> None:
 
 
 def safe(text: str) -> str:
-    """Hide keys, and escape whatever moves a cursor or turns the writing; line ends stay."""
-    return "\n".join(
-        hide(line if line.isprintable() else printable(line)) for line in text.split("\n")
-    )
+    """Hide keys, and escape whatever moves a cursor or turns the writing; line ends stay.
+
+    Nothing should be left to escape here: names come through :func:`plain`. Where one did not,
+    its backslashes stay as they are, because they may be those that keep markup from acting.
+    """
+    return "\n".join(map(_seen, hide(text).split("\n")))
+
+
+def _seen(line: str) -> str:
+    """Escape what cannot be seen, and nothing else."""
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else printable(c) for c in line)
 
 
 def emit(value: object) -> None:
@@ -108,7 +117,7 @@ def _cell(value: object) -> RenderableType:
     """Take what draws itself as it is; a text stays in its row, whatever is in it."""
     if hasattr(value, "__rich_console__") or hasattr(value, "__rich__"):
         return cast("RenderableType", value)
-    return hide(printable(value))
+    return _seen(hide(str(value)))
 
 
 def _in_json(document: str) -> str:
