@@ -21,6 +21,7 @@ from perago.lifecycle import Shells, run_attempt
 from perago.modules import load_tasks
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Journal, Store
+from perago.process import belongings
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
 from perago.process.reports import Executors, Send, Work
@@ -168,6 +169,7 @@ class LocalWork:
                 limit,
                 engines=Computing(self.settings.spark),
                 ledger=ledger,
+                around_body=belongings.own().kept,
             )
             return run_attempt(claim, tasks[claim.attempt.task_def_name], shells)
 
