@@ -22,6 +22,7 @@ from perago.lifecycle import run_attempt
 from perago.modules import load_tasks
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Journal, Store
+from perago.process import belongings
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
 from perago.process.reports import Executors, Send, Work
@@ -177,6 +178,7 @@ class LocalWork:
                 limit,
                 engines=Computing(self.settings.spark),
                 ledger=ledger,
+                around_body=belongings.own().kept,
             )
             return run_attempt(claim, tasks[claim.attempt.task_def_name], shells)
 

@@ -24,6 +24,7 @@ from perago.observe import tracing
 from perago.observe.events import AttemptJournal, EventLog
 from perago.observe.watchers import open_watchers
 from perago.ports import Broker, Journal, Ledger, Store
+from perago.process import belongings
 from perago.process.forks import ForkWatch
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
@@ -143,7 +144,14 @@ class ProcessWork:
 
     def __call__(self, line: Line) -> Work:
         """Import the tasks and make the work."""
-        return _tools(self.settings, self.modules, ForkWatch().alone, leaves=True).work(line)
+        forks, mine = ForkWatch(), belongings.own()
+
+        @contextmanager
+        def around() -> Iterator[None]:
+            with forks.alone(), mine.kept():
+                yield
+
+        return _tools(self.settings, self.modules, around, leaves=True).work(line)
 
 
 class ThreadWork:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import resource
 import signal
 import stat
 import struct
@@ -16,6 +18,7 @@ from typing import Any
 
 from perago.cancelling import cancelled, on_cancel
 from perago.errors import TaskDefinitionError
+from perago.process import belongings
 from perago.process.reports import Send, Work
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Status
@@ -176,6 +179,46 @@ def _nested(depth: Any, send: Send) -> None:
     send({"event": "deep", "value": deep})
 
 
+def _lower(_: object, send: Send) -> None:
+    """Lower a limit for good, as a body does; what cannot be raised again ends the executor."""
+    with belongings.own().kept():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def _change(_: object, send: Send) -> None:
+    """Change what belongs to the whole process, and look at it when it was given back."""
+    before = _state()
+    with belongings.own().kept():
+        os.umask(0o777)
+        signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
+        signal.signal(signal.SIGUSR1, lambda *_: None)
+        signal.alarm(600)
+        sys.setrecursionlimit(5000)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 64), hard))
+        sys.stdout = sys.stderr = io.StringIO()
+        for descriptor in range(3):
+            os.close(descriptor)
+    assert _state() == before
+    assert not signal.alarm(0)
+    sys.stdout.write("still heard\n")
+
+
+def _state() -> list[object]:
+    mask = os.umask(0)
+    os.umask(mask)
+    return [
+        mask,
+        signal.pthread_sigmask(signal.SIG_BLOCK, ()),
+        signal.getsignal(signal.SIGUSR1),
+        sys.getrecursionlimit(),
+        resource.getrlimit(resource.RLIMIT_NOFILE),
+        sys.stdout,
+        sys.stderr,
+        [os.fstat(descriptor).st_ino for descriptor in range(3)],
+    ]
+
+
 DEEDS: dict[str, Callable[[Any, Send], None]] = {
     "raise": _raise,
     "exit": _exit,
@@ -196,6 +239,8 @@ DEEDS: dict[str, Callable[[Any, Send], None]] = {
     "close_all": _close_all,
     "close_and_reuse": _close_and_reuse,
     "nested": _nested,
+    "lower": _lower,
+    "change": _change,
     "given": lambda value, send: None,
     "wait_for": _wait_for,
     "until_cancelled": _until_cancelled,

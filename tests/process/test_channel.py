@@ -7,6 +7,9 @@ import json
 import multiprocessing
 import os
 import struct
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from hypothesis import strategies as st
 from perago.process import messages
 from perago.process.channel import ExecutorsEnd, OwnersEnd, framed
 from perago.process.messages import BadMessageError, Done, Heard, body_of, decode, encode
-from perago.process.reports import Died, Finished, Message
+from perago.process.reports import Died, Finished, Message, Output
 from perago.protocol.outcome import Outcome
 from perago.protocol.plain import MOST_DEPTH
 from perago.protocol.values import Attempt, Claim, Phase, Status
@@ -67,7 +70,7 @@ def test_claims_and_outcomes_arrive_as_they_were_sent(
 ) -> None:
     one = Claim(Attempt("w", "t", 1, "r", "d", 2, 3, 4), value, "e", 1.5, {"traceparent": "x"})
     assert decode(encode(one)) == one
-    done = Done("e", Outcome(Status.COMPLETED, output, reason, Phase.PUBLISH, "hard"))
+    done = Done("e", Outcome(Status.COMPLETED, output, reason, Phase.PUBLISH, "hard"), last=True)
     assert decode(encode(done)) == done
 
 
@@ -140,8 +143,6 @@ def test_an_owner_never_waits_for_one_who_does_not_read() -> None:
     assert end.unsent
     heard: list[bytes] = []
     os.set_blocking(theirs.fileno(), True)
-    import threading  # noqa: PLC0415 - used here only
-
     reader = threading.Thread(target=lambda: heard.extend([other.receive(), other.receive()]))
     reader.start()
     deadline = time.monotonic() + 60
@@ -162,7 +163,10 @@ def test_an_owner_never_waits_for_one_who_does_not_read() -> None:
         ({"write": [*HUGE]}, "it sent what is not a message"),
         ({"write": [*framed(b"\x80\x04garbage")]}, "it sent what is not a message"),
         ({"write": [*framed(b'["done","e1"]')]}, "it sent what is not a message"),
-        ({"write": [*framed(b'["done","e1","SPLENDID",{},"",null,null]')]}, "not a message"),
+        (
+            {"write": [*framed(b'["done","e1",false,["SPLENDID",{},"",null,null]]')]},
+            "not a message",
+        ),
         ({"write": [*framed(b"[" * 50_000)]}, "it sent what is not a message"),
         ({"half_and_fork": 1}, "exit code 4"),
         ({"close_all": 1}, ""),
@@ -236,6 +240,38 @@ def test_a_claim_that_cannot_travel_fails_and_its_executor_stays(pool: Pool, dep
     assert "nested deeper than" in ended.outcome.reason
     assert one.idle == (executor_id,)
     assert run(one, "e2", n=1).outcome.completed
+
+
+def test_what_belongs_to_the_process_is_given_back(pool: Pool) -> None:
+    one = pool(capture_output=True)
+    (executor_id,) = idle(one)
+    one.submit(claim("e1", change=1), executor_id)
+    reports = reports_until(one, Finished)
+    (*_, ended) = reports
+    assert isinstance(ended, Finished)
+    assert ended.outcome.completed, ended.outcome.reason
+    assert [report.line for report in reports if isinstance(report, Output)] == ["still heard"]
+    assert one.idle == (executor_id,)
+
+
+def test_an_executor_whose_limits_stay_low_is_replaced_before_the_next_claim(pool: Pool) -> None:
+    """Where the process may raise them again, it stays."""
+    one = pool()
+    (first,) = idle(one)
+    assert run(one, lower=1).outcome.completed
+    (second,) = idle(one)
+    assert (first == second) is may_raise_limits()
+    assert run(one, "e2", n=1).outcome.completed
+
+
+def may_raise_limits() -> bool:
+    """Tell whether this process is privileged enough, by trying it in a child."""
+    program = (
+        "import resource as r; h = r.getrlimit(r.RLIMIT_NOFILE);"
+        "r.setrlimit(r.RLIMIT_NOFILE, (64, 64)); r.setrlimit(r.RLIMIT_NOFILE, h)"
+    )
+    asked = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    return asked.returncode == 0
 
 
 def test_what_is_said_may_be_nested_as_deep_as_it_likes(pool: Pool) -> None:

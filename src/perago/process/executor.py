@@ -13,6 +13,7 @@ from typing import Final
 
 from perago.cancelling import Token, holding
 from perago.errors import PeragoError, RuntimeConfigError
+from perago.process import belongings
 from perago.process.channel import ExecutorsEnd
 from perago.process.messages import (
     Alive,
@@ -80,10 +81,11 @@ class Executor:
         self._flush()
         self._tokens.pop(claim.execution_id, None)
         self._execution_id = ""
+        last = bool(belongings.own().spoiled)
         try:
-            done = encode(Done(claim.execution_id, outcome))
+            done = encode(Done(claim.execution_id, outcome, last))
         except (TypeError, ValueError, RecursionError) as error:  # it is not plain JSON
-            done = encode(Done(claim.execution_id, failed(error)))
+            done = encode(Done(claim.execution_id, failed(error), last))
         with self._sending:
             self._channel.send(done)
 

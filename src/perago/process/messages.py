@@ -71,6 +71,8 @@ class Done:
 
     execution_id: str
     outcome: Outcome
+    last: bool = False
+    """Whether the executor can take no other claim, and wants to be replaced."""
 
 
 # --- from parent to child: a Claim, or this -------------------------------------------------------
@@ -104,9 +106,9 @@ def _fields(message: Message) -> Sequence[object]:
             return [type(message).__name__.lower()]
         case Unready(error, detail):
             return ["unready", type(error).__name__, error.message, error.remedy, detail]
-        case Done(execution_id, outcome):
+        case Done(execution_id, outcome, last):
             told = outcome.status, outcome.output, outcome.reason, outcome.phase, outcome.fence
-            return ["done", execution_id, *told]
+            return ["done", execution_id, last, told]
         case Cancel(execution_id):
             return ["cancel", execution_id]
         case Claim(attempt, given, execution_id, lease, trace):
@@ -160,14 +162,13 @@ def _heard(execution_id: str, bodies: Any) -> Heard:
     return Heard(_text(execution_id), tuple(_object(body) for body in bodies))
 
 
-def _done(
-    execution_id: str, status: str, output: Any, reason: str, phase: str | None, fence: Any
-) -> Done:
+def _done(execution_id: str, last: object, told: Any) -> Done:
+    status, output, reason, phase, fence = told
     if fence is not None and fence not in get_args(FenceKind):
         raise ValueError("no such fence")
     where = None if phase is None else Phase(phase)
     outcome = Outcome(Status(status), _object(output), _text(reason), where, fence)
-    return Done(_text(execution_id), outcome)
+    return Done(_text(execution_id), outcome, last is True)
 
 
 def _claim(attempt: Any, given: Any, execution_id: str, lease: Any, trace: Any) -> Claim:

@@ -272,12 +272,14 @@ class ProcessPool:
                 self._reports.extend(
                     Message(executor.executor_id, execution_id, body) for body in bodies
                 )
-            case messages.Done(execution_id, outcome):
+            case messages.Done(execution_id, outcome, last):
                 # Lines first: what an attempt printed belongs before its end.
                 for stream in executor.streams:
                     self._lines(executor, stream.name, stream.drain())
                 executor.execution_id = ""
                 self._reports.append(Finished(executor.executor_id, execution_id, outcome))
+                if last:
+                    self._end(slot)
             case messages.Unready(error, detail):
                 self._end(slot)
                 self._give_up(error, detail)
