@@ -77,7 +77,7 @@ class Deadline:
         """Tell whether it has hung."""
         if time.monotonic() < self._until:
             return False
-        slower = 1.0 if self._extended else measured() / FACTOR
+        slower = 1.0 if self._extended else min(measured() / FACTOR, LARGEST)
         self._extended = True
         self._until += self._seconds * max(slower - 1.0, 0.0)
         return time.monotonic() >= self._until
