@@ -145,7 +145,7 @@ def test_v6_what_a_body_mounted_is_neither_published_nor_emptied(lab: Lab, datas
     try:
         run = lab.run(mounting, {"how": ""})
         assert run.status is Status.FAILED
-        assert "directory 'data' cannot be read: it is on another file system" in run.reason
+        assert "workspace publication does not support mounts: data" in run.reason
         assert lab.head == head
         assert contents(dataset) == PRECIOUS
         assert len(rooms(lab)) == 1

@@ -71,6 +71,19 @@ def test_w2_a_lock_file_that_nobody_holds_keeps_nobody_out(stage: Stage, content
     assert stage.start("-j", "1").stop() == 0
 
 
+def test_v6_a_root_that_is_somebody_elses_is_refused_and_left_alone(stage: Stage) -> None:
+    stage.register()
+    theirs = stage.root / "jenkins-job" / "workspace" / "code.py"
+    theirs.parent.mkdir(parents=True)
+    theirs.touch()
+    refused = stage.perago("start", "deeds", "-j", "1")
+    assert refused.returncode == 2
+    assert "holds 'jenkins-job', which Perago did not make" in refused.stderr
+    assert "set PERAGO_WORKSPACE_ROOT to a directory of its own" in refused.stderr
+    assert [path.name for path in stage.root.iterdir()] == ["jenkins-job"]
+    assert theirs.exists()
+
+
 def test_w5_a_start_sweeps_what_a_dead_worker_left(stage: Stage) -> None:
     stage.register()
     workspace = stage.workspace()

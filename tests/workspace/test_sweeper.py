@@ -253,6 +253,8 @@ def test_a_root_of_an_older_version_is_taken_over(root: Path, dead: int) -> None
     assert not (root / ROOT_MARKER).exists(), "a dry run writes nothing"
     assert swept(root)["task-1-e1"] is True
     assert (root / ROOT_MARKER).exists()
+    age(root / "local-0123456789", 1000 * DAY)
+    assert "local-0123456789" not in swept(root), "its home sweeps it"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]"], ids=repr)

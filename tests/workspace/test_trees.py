@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from perago.errors import UnpublishableFileError
+from perago.protocol.paths import Selection
 from perago.workspace import trees
+from perago.workspace.scan import Baseline, scan
 from tests.filesystems import CannotMount, bound, mounted
 
 Act = Callable[[], None]
@@ -234,6 +237,21 @@ def test_v6_a_mount_inside_is_not_walked(top: Path, outside: Path) -> None:
     with shown(outside, top / "room" / "d"), pytest.raises(OSError, match="another") as caught:
         walked(top / "room")
     assert caught.value.filename == "d"
+
+
+@pytest.mark.parametrize("name", ["d", "a", "odd name\n"])
+def test_s3_mounts_are_named_files_too(top: Path, outside: Path, name: str) -> None:
+    """A file that is mounted has the device of the others, and looks like any of them."""
+    place = top / "room" / name
+    if not place.exists():
+        place.touch()
+    with shown(outside / "precious" if place.is_file() else outside, place):
+        with trees.opened(top / "room") as fd:
+            assert trees.mounts(fd) == [name]
+        with pytest.raises(UnpublishableFileError, match="does not support mounts: "):
+            scan(top / "room", Selection(), "md5", Baseline({}, {}, 0))
+    with trees.opened(top / "room") as fd:
+        assert trees.mounts(fd) == []
 
 
 # --- what cannot be removed --------------------------------------------------------------------

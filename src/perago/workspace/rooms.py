@@ -69,9 +69,12 @@ class AttemptRooms:
                 raise
 
     def _do_times_tell(self, device: int) -> bool:
-        """Try it once for a file system; where it is full it is tried again."""
-        if not self._times_tell.get(device):
-            self._times_tell[device] = stamps.tell(self._root)
+        """Try it once for a file system; where it cannot be tried now, nothing is believed."""
+        if device not in self._times_tell:
+            tell = stamps.tell(self._root)
+            if tell is None:
+                return False
+            self._times_tell[device] = tell
         return self._times_tell[device]
 
     def _abandon(self, root: int, room: Room) -> None:
@@ -121,8 +124,7 @@ def remove_room(
 ) -> None:
     """Remove an attempt directory in an open root, its marker last; what is gone is fine."""
     try:
-        trees.unlock(root, name)
-        with trees.entered(root, name, made) as room:
+        with trees.entered(root, name, made, unlock=True) as room:
             trees.empty(room, out_of_time, keep=(MARKER,))
             trees.remove(room, MARKER)
         os.rmdir(name, dir_fd=root)

@@ -17,7 +17,7 @@ OWN = ".perago-"
 """What Perago puts into a root or an attempt directory for itself starts so."""
 WORKSPACE = "workspace"
 _CONTENT = {"perago": "attempt directories"}
-_PART = re.compile(r"local-[0-9a-f]{10}")
+PART = re.compile(r"local-[0-9a-f]{10}")
 """The part of a shared root that the local runs of one home have."""
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """A root is opened by the path that was configured, on which links are the operator's own."""
@@ -84,7 +84,7 @@ def _is_ours(root: int, name: str) -> bool:
     try:
         if not stat.S_ISDIR(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
             return False
-        if _PART.fullmatch(name):
+        if PART.fullmatch(name):
             return True
         with trees.entered(root, name) as fd:
             return markers.names_it(markers.read(fd), name) or is_bare(fd)

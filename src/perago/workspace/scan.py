@@ -155,6 +155,11 @@ class Source:
 
 def _files(fd: int, selection: Selection) -> dict[str, os.stat_result]:
     """Find the files that are content; refuse what can be none."""
+    if mounted := trees.mounts(fd):
+        raise UnpublishableFileError(
+            f"workspace publication does not support mounts: {_shown(mounted[0])}",
+            remedy="unmount it, and write a copy of the files instead",
+        )
     files: dict[str, os.stat_result] = {}
     names: Counter[tuple[int, int]] = Counter()  # How many names of a file are in here.
     for path, found in _walk(fd):

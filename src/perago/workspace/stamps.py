@@ -12,13 +12,13 @@ import tempfile
 from pathlib import Path
 
 
-def tell(directory: Path) -> bool:
-    """Try it with a file that has no name; False where that, or mapping a file, is not possible."""
+def tell(directory: Path) -> bool | None:
+    """Try it with a file that has no name; None when that, or mapping a file, is not possible."""
     try:
         with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
             return _moves(file.fileno())
     except (OSError, ValueError):
-        return False
+        return None
 
 
 def _moves(fd: int) -> bool:

@@ -73,7 +73,7 @@ class _Look:
 
 def _look(root: int, name: str, clock: Clock) -> _Look | None:
     """Look at an entry of a root; None when it is no attempt directory, nor looks like one."""
-    if name.startswith(roots.OWN):
+    if name.startswith(roots.OWN) or roots.PART.fullmatch(name):
         return None
     try:
         with trees.entered(root, name) as room:
