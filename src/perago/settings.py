@@ -109,7 +109,11 @@ class Settings:
 
 
 def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
-    """Read settings; ``directory`` is where ``.env`` and a relative home are looked for."""
+    """Read settings; ``directory`` is where ``.env`` is looked for, and relative paths begin.
+
+    They are made absolute once, here: a body may change the working directory.
+    """
+    directory = directory.absolute()
     dotenv = directory / ".env"
     given = {**_dotenv(dotenv), **environ}
     values = _Values(given)
@@ -117,7 +121,7 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
         home=home,
-        local_rooms=_local_rooms(home, values.get("PERAGO_WORKSPACE_ROOT", "")),
+        local_rooms=_local_rooms(home, directory, values.get("PERAGO_WORKSPACE_ROOT", "")),
         workspace_root=directory / values.get("PERAGO_WORKSPACE_ROOT", str(state / "workspaces")),
         log_root=directory / values.get("PERAGO_LOG_ROOT", str(state / "logs")),
         log_file_max_bytes=values.parsed("PERAGO_LOG_FILE_MAX_SIZE", "100MB", parse_size),
@@ -193,14 +197,14 @@ class _Values:
         return self.parsed(name, "", parse) if self.get(name, "") else None
 
 
-def _local_rooms(home: Path, root: str) -> Path:
+def _local_rooms(home: Path, directory: Path, root: str) -> Path:
     """Put local runs on the disk of their store, where copies are cheap, unless told otherwise.
 
     Each home has its own part of a shared root: it may sweep only what its own broker knows.
     """
     if not root:
         return home / "rooms"
-    return Path(root) / f"local-{hashlib.sha256(str(home).encode()).hexdigest()[:10]}"
+    return directory / root / f"local-{hashlib.sha256(str(home).encode()).hexdigest()[:10]}"
 
 
 def _dotenv(path: Path) -> dict[str, str]:

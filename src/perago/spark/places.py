@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,7 +17,6 @@ from perago.ports import InPlace
 from perago.protocol.spark import is_leftover
 from perago.workspace import trees
 
-_DEEPEST = 200  # Each is held open.
 GLOB = re.compile(r"[*?\[\]{}]")
 
 
@@ -103,24 +102,27 @@ class LocalPlace:
     def scrub(self) -> None:
         """Remove leftovers, unless the input had them (then they are content)."""
         with suppress(OSError), trees.opened(self.root) as top:
-            self._scrub(top, "")
+            pending = [""]
+            while pending:
+                base = pending.pop()
+                with suppress(OSError), trees.beneath(top, base.rstrip("/")) as directory:
+                    pending += self._scrub(directory, base)
 
-    def _scrub(self, directory: int, base: str) -> None:
-        """Go down by descriptors: what a body put in the place of a directory is not followed."""
+    def _scrub(self, directory: int, base: str) -> Iterator[str]:
+        """Scrub one open directory, and name those in it that stay; no link is followed (V6)."""
         with os.scandir(directory) as found:
             entries = list(found)
         for entry in entries:
-            with suppress(OSError):
-                if not entry.is_dir(follow_symlinks=False):
-                    if is_leftover(base + entry.name) and base + entry.name not in self.before:
-                        os.unlink(entry.name, dir_fd=directory)
-                    continue
-                folder = f"{base}{entry.name}/"
-                if is_leftover(folder) and not self._had(folder):
-                    trees.remove(directory, entry.name)
-                elif folder.count("/") < _DEEPEST:
-                    with trees.entered(directory, entry.name) as below:
-                        self._scrub(below, folder)
+            path = base + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if is_leftover(f"{path}/") and not self._had(f"{path}/"):
+                    with suppress(OSError):
+                        trees.remove(directory, entry.name)
+                else:
+                    yield f"{path}/"
+            elif is_leftover(path) and path not in self.before:
+                with suppress(OSError):
+                    os.unlink(entry.name, dir_fd=directory)
 
     def _had(self, folder: str) -> bool:
         return any(path.startswith(folder) for path in self.before)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import uuid
 from collections.abc import Callable, Collection, Iterator
@@ -23,6 +24,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DEEPEST = 24
 """How many directories are held open at once; what is deeper is lifted up first."""
 LIFTED = ".perago-deep-"
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def identity(found: os.stat_result) -> Identity:
@@ -43,13 +45,16 @@ def opened(path: Path | str, made: Identity | None = None) -> Iterator[int]:
 
 
 @contextmanager
-def entered(directory: int, name: str, made: Identity | None = None) -> Iterator[int]:
-    """Open a directory in an open one: no link, not on another mount, and the one we made."""
-    fd = os.open(name, _DIRECTORY, dir_fd=directory)
+def entered(
+    directory: int, name: str, made: Identity | None = None, *, unlock: bool = False
+) -> Iterator[int]:
+    """Open a directory in an open one: no link, not on another mount, and the one we made.
+
+    ``unlock`` lets us into one that we may not read: modes are not content.
+    """
+    enter = _open_to_empty if unlock else _enter
+    fd = enter(directory, name, _place(directory), made)
     try:
-        _stay(fd, _place(directory), name)
-        if made is not None and identity(os.fstat(fd)) != made:
-            raise _not_the_one(name)
         yield fd
     finally:
         os.close(fd)
@@ -69,6 +74,23 @@ def open_beneath(top: int, path: str, flags: int = _FILE) -> int:
     finally:
         if here != top:
             os.close(here)
+
+
+@contextmanager
+def beneath(top: int, path: str) -> Iterator[int]:
+    """Open a directory at a path below another, the empty path being that one; as :func:`walk`."""
+    fd = open_beneath(top, path, _DIRECTORY) if path else os.dup(top)
+    try:
+        _stay(fd, _place(top), path)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def names(directory: int) -> list[str]:
+    """List an open directory, in order."""
+    with os.scandir(directory) as found:
+        return sorted(entry.name for entry in found)
 
 
 def walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
@@ -99,6 +121,20 @@ def walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
             raise _named(error, path) from error
         finally:
             os.close(fd)
+
+
+def mounts(top: int) -> list[str]:
+    """Name what is mounted below an open directory, files too; none where the system has no /proc.
+
+    By name, so only good for a message: what is safe is made so by descriptors.
+    """
+    try:
+        prefix = os.readlink(f"/proc/self/fd/{top}") + "/"  # noqa: PTH115 - a descriptor's name
+        lines = os.fsdecode(Path("/proc/self/mountinfo").read_bytes()).splitlines()
+    except OSError:
+        return []
+    points = (_ESCAPED.sub(lambda code: chr(int(code[1], 8)), line.split(" ")[4]) for line in lines)
+    return [point.removeprefix(prefix) for point in points if point.startswith(prefix)]
 
 
 def never() -> bool:
@@ -188,15 +224,14 @@ class _Emptying:
         os.rmdir(name, dir_fd=directory)
 
 
-def _open_to_empty(directory: int, name: str, place: Place) -> int:
-    """Open a directory to remove what is in it; modes are not content, so they may be changed."""
+def _open_to_empty(directory: int, name: str, place: Place, made: Identity | None = None) -> int:
+    """Open a directory to remove what is in it; its mode may have to be changed for that."""
     try:
-        fd = os.open(name, _DIRECTORY, dir_fd=directory)
+        fd = _enter(directory, name, place, made)
     except PermissionError:
-        _make_readable(directory, name, place)
-        fd = os.open(name, _DIRECTORY, dir_fd=directory)
+        _make_readable(directory, name, place, made)
+        fd = _enter(directory, name, place, made)
     try:
-        _stay(fd, place, name)
         if os.fstat(fd).st_mode & stat.S_IRWXU != stat.S_IRWXU:
             os.fchmod(fd, stat.S_IRWXU)
     except OSError:
@@ -205,14 +240,24 @@ def _open_to_empty(directory: int, name: str, place: Place) -> int:
     return fd
 
 
-def _make_readable(directory: int, name: str, place: Place) -> None:
-    """Change the mode of a directory that cannot be opened, once it is known to be in our place."""
+def _enter(directory: int, name: str, place: Place, made: Identity | None = None) -> int:
+    fd = os.open(name, _DIRECTORY, dir_fd=directory)
+    try:
+        _stay(fd, place, name, made)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _make_readable(directory: int, name: str, place: Place, made: Identity | None) -> None:
+    """Change the mode of a directory that cannot be opened, once it is known to be ours."""
     if not hasattr(os, "O_PATH"):
         os.chmod(name, stat.S_IRWXU, dir_fd=directory, follow_symlinks=False)
         return
     fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
-        _stay(fd, place, name)
+        _stay(fd, place, name, made)
         os.chmod(f"/proc/self/fd/{fd}", stat.S_IRWXU)  # noqa: PTH101 - a descriptor's own name
     finally:
         os.close(fd)
@@ -230,9 +275,11 @@ def _place(fd: int) -> Place:
     return os.fstat(fd).st_dev, mount
 
 
-def _stay(fd: int, place: Place, name: str) -> None:
+def _stay(fd: int, place: Place, name: str, made: Identity | None = None) -> None:
     if _place(fd) != place:
         raise OSError(errno.EXDEV, "it is on another file system or mount", name)
+    if made is not None and identity(os.fstat(fd)) != made:
+        raise _not_the_one(name)
 
 
 def _not_the_one(name: str) -> OSError:
