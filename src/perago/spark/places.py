@@ -17,7 +17,6 @@ from perago.ports import InPlace
 from perago.protocol.spark import is_leftover
 from perago.workspace import trees
 
-_DEEPEST = 200  # Each is held open.
 GLOB = re.compile(r"[*?\[\]{}]")
 
 
