@@ -199,7 +199,7 @@ class Counted(str):
     __slots__ = ()
     looked = 0
 
-    def find(self, *given: Any) -> int:  # type: ignore[override]
+    def find(self, *given: Any) -> int:
         start = given[1] if len(given) > 1 else 0
         found = super().find(*given)
         Counted.looked += (found if found >= 0 else len(self)) - start
