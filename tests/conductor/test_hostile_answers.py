@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago.brokers.conductor.client import ConductorClient
@@ -50,6 +50,7 @@ WEIRD = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted([*TASK, "seq", "startTime"])), WEIRD))
 def test_any_task_is_a_claim_or_refused_in_words(changes: dict[str, Any]) -> None:
     task = TASK | changes
@@ -68,11 +69,13 @@ def test_any_task_is_a_claim_or_refused_in_words(changes: dict[str, Any]) -> Non
         snapshot_of(ATTEMPT, task)
 
 
+@settings(deadline=None)
 @given(st.binary() | WEIRD.map(lambda value: json.dumps(value).encode()))
 def test_any_answer_is_read_or_none(data: bytes) -> None:
     parsed(data)
 
 
+@settings(deadline=None)
 @given(WEIRD, st.integers(0, 3))
 def test_what_can_be_read_is_read_as_it_is(value: object, indent: int) -> None:
     text = json.dumps(value, indent=indent or None)

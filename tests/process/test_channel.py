@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago.process import messages
@@ -48,6 +48,7 @@ def nested(depth: int) -> list[Any]:
 # --- what a message is ------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
 def test_whatever_comes_is_a_message_or_an_error_of_its_own(data: bytes) -> None:
     try:
@@ -56,6 +57,7 @@ def test_whatever_comes_is_a_message_or_an_error_of_its_own(data: bytes) -> None
         assert len(str(error)) < 500  # noqa: PT017 - it may also be a message
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(messages._READERS)), st.lists(JSON, max_size=7))  # noqa: SLF001
 def test_a_known_kind_with_any_fields_is_a_message_or_an_error(
     kind: str, fields: list[object]
@@ -64,6 +66,7 @@ def test_a_known_kind_with_any_fields_is_a_message_or_an_error(
         decode(json.dumps([kind, *fields]).encode())
 
 
+@settings(deadline=None)
 @given(OBJECT, OBJECT, st.text())
 def test_claims_and_outcomes_arrive_as_they_were_sent(
     value: dict[str, object], output: dict[str, object], reason: str
@@ -74,6 +77,7 @@ def test_claims_and_outcomes_arrive_as_they_were_sent(
     assert decode(encode(done)) == done
 
 
+@settings(deadline=None)
 @given(OBJECT)
 def test_what_is_said_arrives(body: dict[str, object]) -> None:
     heard = decode(encode(messages.Said("e", (body_of(body), body_of({})))))
@@ -116,6 +120,7 @@ def test_a_claim_that_is_too_deep_is_refused_in_words(depth: int) -> None:
 # --- the line ---------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=300), max_size=8), st.data())
 def test_messages_come_out_whole_however_they_arrive(sent: list[bytes], data: Any) -> None:
     ours, theirs = multiprocessing.Pipe()

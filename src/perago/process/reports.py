@@ -13,7 +13,7 @@ from perago.protocol.values import Claim
 
 Body = dict[str, object]
 Send = Callable[[Body], None]
-"""Sends a message from an executor to the owner of the pool; values must be picklable."""
+"""Sends a message from an executor to the owner of the pool; what is not JSON arrives as text."""
 Work = Callable[[Claim], Outcome]
 
 

@@ -109,4 +109,6 @@ class Reporter:
         claim = replace(run.claim, trace=run.trace or run.claim.trace)
         execution_id = claim.execution_id
         with self._channels.journal(claim, lambda said: self._heard(execution_id, said)) as to:
-            yield Track(to, self._clock)
+            track = Track(to, self._clock)
+            track.ignore_log_failures()  # What it speaks of was decided before.
+            yield track
