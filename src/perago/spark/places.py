@@ -14,7 +14,7 @@ from typing import Protocol
 from perago.data.files import find, is_data, kind_of, partition_of
 from perago.errors import UsageError
 from perago.ports import InPlace
-from perago.protocol.spark import is_leftover
+from perago.protocol.spark import is_left_by_spark, is_leftover
 
 GLOB = re.compile(r"[*?\[\]{}]")
 
@@ -78,6 +78,8 @@ class LocalPlace:
 
     root: Path
     before: Mapping[str, object]
+    dropped: Callable[[Sequence[str]], None] = lambda _: None
+    """Told what was removed."""
 
     def source(self, path: str) -> str:
         """Read and write at the same place."""
@@ -108,6 +110,7 @@ class LocalPlace:
 
     def scrub(self) -> None:
         """Remove leftovers, unless the input had them (then they are content)."""
+        gone = []
         for directory, folders, files in os.walk(self.root):
             relative = Path(directory).relative_to(self.root).as_posix()
             base = "" if relative == "." else f"{relative}/"
@@ -115,9 +118,13 @@ class LocalPlace:
                 if is_leftover(f"{base}{name}/") and not self._had(f"{base}{name}/"):
                     shutil.rmtree(Path(directory, name), ignore_errors=True)
                     folders.remove(name)
+                    gone.append(f"{base}{name}/")
             for name in files:
-                if is_leftover(base + name) and base + name not in self.before:
+                if base + name not in self.before and _is_left(Path(directory, name), base + name):
                     Path(directory, name).unlink(missing_ok=True)
+                    gone.append(base + name)
+        if gone:
+            self.dropped(gone)
 
     def _had(self, folder: str) -> bool:
         return any(path.startswith(folder) for path in self.before)
@@ -217,6 +224,14 @@ class NearbyPlace(DirectPlace):
             self._replace(before - new, new)
         elif how.mode == "overwrite":
             self.stored.remove(sorted(before - new))
+
+
+def _is_left(file: Path, path: str) -> bool:
+    """Look into a file that is named like a leftover; what cannot be opened stays."""
+    if not is_leftover(path) or file.is_symlink() or not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return is_left_by_spark(path, opened.read(8))
 
 
 def _address(base: str, path: str) -> str:
