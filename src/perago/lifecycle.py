@@ -219,7 +219,8 @@ class Execution:
                 stage.open(ref)
             staging = stage.staging
         where = self._store, direct, repository, staging
-        return InPlace(self._claim.execution_id, ref, job.select, *where, room.workspace)
+        aside = room.workspace, self._track.dropped
+        return InPlace(self._claim.execution_id, ref, job.select, *where, *aside)
 
     def _download(self, job: Job, room: Room) -> Directory:
         with self._track.phase(Phase.DOWNLOAD):
@@ -242,6 +243,7 @@ class Execution:
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec = self._task.spark
+        site = replace(site, dropped=self._track.dropped)
         engine = self._shells.engines.open(spec.need if spec else None, site)
         undo.callback(self._track.quietly, "failed to close the engine", engine.close)
         return engine

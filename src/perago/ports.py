@@ -380,6 +380,8 @@ class Site:
     before: Manifest = field(default_factory=dict)
     changes: Callable[[], ChangeSet] = ChangeSet
     in_place: InPlace | None = None
+    dropped: Callable[[Sequence[str]], None] = lambda _: None
+    """Told which leftovers of an engine were removed."""
 
 
 class Engine(Protocol):

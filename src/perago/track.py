@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from perago.errors import StaleAttemptError
@@ -134,6 +134,10 @@ class Track:
                 "the attempt was lost while it was running",
                 remedy="nothing to do: nothing was published and the engine decides what runs next",
             )
+
+    def dropped(self, paths: Sequence[str]) -> None:
+        """Record what was taken for a leftover of Spark and is not published."""
+        self.event("leftovers removed", count=len(paths), paths=list(paths))
 
     def measured(self, kind: str, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Take a sample of the author's own metrics; what they name it is text from here on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -117,6 +117,8 @@ class InPlace:
     repository: str
     staging: Staging | None
     scratch: Path
+    dropped: Callable[[Sequence[str]], None] = lambda _: None
+    """Told which leftovers of Spark were removed."""
 
     root: None = None
 
@@ -236,6 +238,8 @@ class InPlace:
         # An empty object whose name ends in '/' is how Hadoop makes a directory of S3.
         left = [key for key in found.added if key.endswith("/") or is_leftover(key)]
         self._delete(left)
+        if files := _files(left):
+            self.dropped(files)
         return replace(found, added=tuple(sorted({*found.added} - {*left})))
 
     def _mapped(self, found: ChangeSet) -> ChangeSet:

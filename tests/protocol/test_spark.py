@@ -7,6 +7,7 @@ import pytest
 from perago.protocol.spark import (
     SparkNeed,
     addresses,
+    is_left_by_spark,
     is_leftover,
     is_local,
     needs_secret,
@@ -91,10 +92,29 @@ def test_leftovers_are_known(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["t/part-0.parquet", "_SUCCESS/x", "t/a.crc", "my_temporary/x", "t/_metadata", ".x"]
+    "path",
+    [
+        *("t/part-0.parquet", "_SUCCESS/x", "t/a.crc", "my_temporary/x", "t/_metadata", ".x"),
+        *("__magic_numbers.json", "__magic/x", "t/__magic_job-1", "_temporary", "_temporary-notes"),
+        *(
+            "_temporary/notes.txt",
+            ".spark-staging.md",
+            ".spark-staging-1",
+            "t/_SUCCESS.txt",
+            ".crc",
+        ),
+    ],
 )
 def test_data_is_no_leftover(path: str) -> None:
     assert not is_leftover(path)
+
+
+def test_a_local_file_is_a_leftover_by_its_content_too() -> None:
+    assert is_left_by_spark("t/.a.crc", b"crc\0\0\0\2\0")
+    assert not is_left_by_spark("t/.a.crc", b"my notes")
+    assert is_left_by_spark("t/_SUCCESS", b"")
+    assert not is_left_by_spark("t/_SUCCESS", b"done by ")
+    assert is_left_by_spark("t/_temporary/0/x", b"anything")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,13 @@ def broken(spark: SparkSession, workspace: SparkWorkspace, params: Params) -> Ro
 def leftovers(workspace: SparkWorkspace, params: Params) -> Rows:
     workspace.write(workspace.spark.range(2).coalesce(1), "t")
     root = Path(workspace.path().removeprefix("file://"))
-    for name in ("t/_SUCCESS", "t/.part-0.crc", "t/_temporary/0/x", "t/.spark-staging-1/k=1/y"):
+    for name, content in {
+        "t/_SUCCESS": b"",
+        "t/.part-0.crc": b"crc\0rest",
+        "t/_temporary/0/x": b"rest",
+        "t/.spark-staging-1/k=1/y": b"rest",
+        **({"__magic_numbers.json": b"[7]", "t/.own.crc": b"own"} if params.rows == 1 else {}),
+    }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("rest")
+        (root / name).write_bytes(content)
     return Rows(rows=len(workspace.diff().added))

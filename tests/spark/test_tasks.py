@@ -70,6 +70,14 @@ def test_leftovers_are_not_published(perago_lab: Lab) -> None:
     assert [name.rpartition(".")[2] for name in run.files] == ["parquet"]
 
 
+def test_what_is_only_named_like_a_leftover_is_data(perago_lab: Lab) -> None:
+    run = perago_lab.run(tasks.leftovers, {"rows": 1})
+    assert run.completed, run.reason
+    assert {"__magic_numbers.json", "t/.own.crc"} <= run.files.keys()
+    assert len(run.files) == 3
+    assert "leftovers removed" in run.events
+
+
 def test_what_the_input_had_is_content_whatever_its_name(perago_lab: Lab) -> None:
     run = perago_lab.run(tasks.leftovers, files={"old/_SUCCESS": b"", "old/.x.crc": b"1"})
     assert run.completed, run.reason

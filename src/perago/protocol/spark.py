@@ -34,16 +34,19 @@ _STATIC_SQL = (
     "spark.sql.queryExecutionListeners",
     "spark.sql.streaming.streamingQueryListeners",
 )
+# The exact shapes, each a directory that a committer names: a file that only begins like one of
+# them is somebody's data.
 _LEFTOVER = re.compile(
     r"""(?:^|/)(?:
-        _SUCCESS$                      # says that a job ended; a publication says it better
-      | \.[^/]*\.crc$                  # checksums of Hadoop's local file system
-      | _temporary(?:-[^/]*)?(?:/|$)   # outputs of tasks that were not committed
-      | \.spark-staging[^/]*(?:/|$)    # the same, under dynamic partition overwrite
-      | __magic[^/]*(?:/|$)            # the same, of the magic committer
+        _SUCCESS$                                       # says that a job ended
+      | \.[^/]+\.crc$                                   # checksums of Hadoop's local file system
+      | _temporary/(?:[0-9]+|manifest_[^/]+)(?:/|$)     # outputs of tasks that were not committed
+      | \.spark-staging-[0-9A-Za-z-]+/                  # the same, dynamic partition overwrite
+      | __magic_job-[0-9A-Za-z_-]+/                     # the same, of the magic committer
     )""",
     re.VERBOSE,
 )
+_CHECKSUMS = b"crc\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,5 +188,14 @@ def needs_secret(master: str, conf: Mapping[str, str]) -> bool:
 
 
 def is_leftover(path: str) -> bool:
-    """Tell whether a path is what Spark leaves behind beside data."""
+    """Tell whether a path is what Spark leaves behind beside data; a directory ends in ``/``."""
     return _LEFTOVER.search(path) is not None
+
+
+def is_left_by_spark(path: str, start: bytes) -> bool:
+    """Tell the same of a local file by how it begins, too: it may only be named like one."""
+    if path.endswith(".crc"):
+        return is_leftover(path) and start.startswith(_CHECKSUMS)
+    if path.rpartition("/")[2] == "_SUCCESS":
+        return not start
+    return is_leftover(path)

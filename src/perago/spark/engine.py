@@ -113,4 +113,4 @@ def _place(site: Site, session: AttemptSession, *, nearby: bool) -> Place | None
     if site.in_place is not None:
         stored = site.in_place
         return NearbyPlace(stored, session.check) if nearby else DirectPlace(stored)
-    return None if site.root is None else LocalPlace(site.root, site.before)
+    return None if site.root is None else LocalPlace(site.root, site.before, site.dropped)

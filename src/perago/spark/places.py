@@ -14,7 +14,7 @@ from typing import Protocol
 from perago.data.files import find, is_data, kind_of, partition_of
 from perago.errors import UsageError
 from perago.ports import InPlace
-from perago.protocol.spark import is_leftover
+from perago.protocol.spark import is_left_by_spark, is_leftover
 from perago.workspace import trees
 
 GLOB = re.compile(r"[*?\[\]{}]")
@@ -79,6 +79,8 @@ class LocalPlace:
 
     root: Path
     before: Mapping[str, object]
+    dropped: Callable[[Sequence[str]], None] = lambda _: None
+    """Told what was removed."""
 
     def source(self, path: str) -> str:
         """Read and write at the same place."""
@@ -109,14 +111,17 @@ class LocalPlace:
 
     def scrub(self) -> None:
         """Remove leftovers, unless the input had them (then they are content)."""
+        gone: list[str] = []
         with suppress(OSError), trees.opened(self.root) as top:
             pending = [""]
             while pending:
                 base = pending.pop()
                 with suppress(OSError), trees.beneath(top, base.rstrip("/")) as directory:
-                    pending += self._scrub(directory, base)
+                    pending += self._scrub(directory, base, gone)
+        if gone:
+            self.dropped(gone)
 
-    def _scrub(self, directory: int, base: str) -> Iterator[str]:
+    def _scrub(self, directory: int, base: str, gone: list[str]) -> Iterator[str]:
         """Scrub one open directory, and name those in it that stay; no link is followed (V6)."""
         with os.scandir(directory) as found:
             entries = list(found)
@@ -126,11 +131,13 @@ class LocalPlace:
                 if is_leftover(f"{path}/") and not self._had(f"{path}/"):
                     with suppress(OSError):
                         trees.remove(directory, entry.name)
+                        gone.append(f"{path}/")
                 else:
                     yield f"{path}/"
-            elif is_leftover(path) and path not in self.before:
+            elif path not in self.before and _is_left(directory, entry, path):
                 with suppress(OSError):
                     os.unlink(entry.name, dir_fd=directory)
+                    gone.append(path)
 
     def _had(self, folder: str) -> bool:
         return any(path.startswith(folder) for path in self.before)
@@ -230,6 +237,18 @@ class NearbyPlace(DirectPlace):
             self._replace(before - new, new)
         elif how.mode == "overwrite":
             self.stored.remove(sorted(before - new))
+
+
+def _is_left(directory: int, entry: os.DirEntry[str], path: str) -> bool:
+    """Look into a file that is named like a leftover; what cannot be opened stays."""
+    if not is_leftover(path) or not entry.is_file(follow_symlinks=False):
+        return False
+    try:
+        fd = os.open(entry.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return False
+    with os.fdopen(fd, "rb") as opened:
+        return is_left_by_spark(path, opened.read(8))
 
 
 def _address(base: str, path: str) -> str:
