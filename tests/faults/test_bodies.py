@@ -50,7 +50,8 @@ LAKEFS = [Case(body, "lakefs") for body in BODIES.values()] if ALL else []
 def play(stage: Stage, case: Case) -> None:
     if missing := case.body.needs - offered():
         pytest.skip(f"not run: this machine does not offer {', '.join(sorted(missing))}")
-    assert stage.play(case.body) == []
+    findings = stage.play(case.body)
+    assert not findings, "\n".join(findings)
 
 
 @pytest.fixture(scope="module")
@@ -121,4 +122,5 @@ def test_on_a_worker(worker: WorkerStage, case: Case) -> None:
     """Nothing an author does may end the worker: the same one meets body after body."""
     if missing := case.body.needs - offered():
         pytest.skip(f"not run: this machine does not offer {', '.join(sorted(missing))}")
-    assert worker.play(case.body) == []
+    findings = worker.play(case.body)
+    assert not findings, "\n".join(findings)

@@ -29,6 +29,7 @@ class WorkerStage:
         self.root = rig.directory / "ground" / "rooms"
         self._cases = 0
         self._worker: Worker | None = None
+        self._told: set[str] = set()
 
     def play(self, body: Body) -> list[str]:
         """Play one case; nothing found means that all held."""
@@ -92,10 +93,11 @@ class WorkerStage:
     def _left(self, body: Body) -> Iterator[str]:
         """Give the supervisor its time to remove what its executors left (W5, V7)."""
         deadline = time.monotonic() + (0 if body.stays or body.renames else TIDY_SECONDS)
-        while (left := rooms_of(self.root)) and time.monotonic() < deadline:
+        while (left := {*rooms_of(self.root)} - self._told) and time.monotonic() < deadline:
             time.sleep(0.1)
+        self._told |= left
         if left and not (body.stays or body.renames):
-            yield f"V7: attempt directories are left: {left}"
+            yield f"V7: attempt directories are left: {sorted(left)}"
 
     def ended(self) -> list[str]:
         """End the worker as an operator does, and see what the start of the next one sweeps."""
