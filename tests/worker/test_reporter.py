@@ -36,6 +36,9 @@ class Recorder:
     def current(self, attempt: Attempt) -> AttemptSnapshot:
         raise NotImplementedError
 
+    def standing(self, task_id: str) -> str | None:
+        raise AssertionError("nothing is replaced here")
+
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         self.note(f"report {outcome.status}")
         return True
