@@ -22,7 +22,6 @@ from perago.lifecycle import run_attempt
 from perago.modules import load_tasks
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Journal, Store
-from perago.process import belongings
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
 from perago.process.reports import Executors, Send, Work
@@ -164,6 +163,7 @@ class LocalWork:
         rooms = AttemptRooms(home.rooms, f"local-{os.getpid()}", clock)
         kill_at = KillAt.from_environment(os.environ)
         ledger = ledger_of(self.settings)
+        around = around_bodies()
 
         def work(claim: Claim) -> Outcome:
             journal: Journal = AttemptJournal(home.events, claim, clock, send)
@@ -178,7 +178,7 @@ class LocalWork:
                 limit,
                 engines=Computing(self.settings.spark),
                 ledger=ledger,
-                around_body=belongings.own().kept,
+                around_body=around,
             )
             return run_attempt(claim, tasks[claim.attempt.task_def_name], shells)
 

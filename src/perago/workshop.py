@@ -24,8 +24,7 @@ from perago.observe import tracing
 from perago.observe.events import AttemptJournal, EventLog
 from perago.observe.watchers import open_watchers
 from perago.ports import Broker, Journal, Ledger, Store
-from perago.process import belongings
-from perago.process.forks import ForkWatch
+from perago.process.bodies import around_bodies
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
 from perago.process.reports import Line, WatchedExecutors, Work
@@ -144,14 +143,7 @@ class ProcessWork:
 
     def __call__(self, line: Line) -> Work:
         """Import the tasks and make the work."""
-        forks, mine = ForkWatch(), belongings.own()
-
-        @contextmanager
-        def around() -> Iterator[None]:
-            with forks.alone(), mine.kept():
-                yield
-
-        return _tools(self.settings, self.modules, around, leaves=True).work(line)
+        return _tools(self.settings, self.modules, around_bodies(), leaves=True).work(line)
 
 
 class ThreadWork:
