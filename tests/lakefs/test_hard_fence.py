@@ -22,6 +22,7 @@ from perago.errors import (
 from perago.ports import Publication, Put
 from perago.protocol.publication import Merge, Replace
 from perago.protocol.values import Staging, Status, WorkspaceInput
+from perago.stores.lakefs import moves
 from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import Deed, install_fence
 from perago.testing import POINTS, FailAt, MoveHeadAt, Run
@@ -94,6 +95,30 @@ def test_n1_nothing_changed_keeps_the_branch(bench: Bench, a: str) -> None:
     run = bench.run(step)
     assert run.completed, run.reason
     assert run.ref == bench.head.id == a
+
+
+def test_k3_a_branch_is_not_moved_back_to_a_merge(bench: Bench, a: str) -> None:
+    """A has two parents: a reset to "main^2" that came twice would land on the second of them."""
+    bench.truth.open_staging(Staging(bench.repository, "side"), a)
+    bench.truth.put(bench.repository, "side", "other/side.txt", b"side")
+    side = bench.truth.commit_branch(bench.repository, "side", "side").id
+    body = {"message": "a merge", "metadata": {"perago.expected_head": a}}
+    bench.truth.client.ask(moves.merge(bench.repository, side, BRANCH, body))
+    merge = bench.head
+    assert merge.parents == (a, side)
+    crashed = bench.lab.run(step, faults=[FailAt("after publish")])
+    published = bench.head.id
+    MOODS["idle"] = True
+    try:
+        run = bench.retry(crashed)
+    finally:
+        MOODS["idle"] = False
+    assert run.status is Status.FAILED
+    assert "which is a merge of 2 commits" in run.reason
+    assert bench.head.id == published
+    again = bench.retry(run)  # A replacement ends on C, which has one parent.
+    assert again.completed, again.reason
+    assert bench.head.parents == (merge.id,)
 
 
 def test_n2_a_retry_without_changes_moves_the_branch_back(bench: Bench, a: str) -> None:
