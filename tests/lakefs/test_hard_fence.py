@@ -99,13 +99,15 @@ def test_n1_nothing_changed_keeps_the_branch(bench: Bench, a: str) -> None:
 
 def test_k3_a_branch_is_not_moved_back_to_a_merge(bench: Bench, a: str) -> None:
     """A has two parents: a reset to "main^2" that came twice would land on the second of them."""
-    bench.truth.open_staging(Staging(bench.repository, "side"), a)
-    bench.truth.put(bench.repository, "side", "other/side.txt", b"side")
-    side = bench.truth.commit_branch(bench.repository, "side", "side").id
-    body = {"message": "a merge", "metadata": {"perago.expected_head": a}}
-    bench.truth.client.ask(moves.merge(bench.repository, side, BRANCH, body))
-    merge = bench.head
-    assert merge.parents == (a, side)
+    for name in ("left", "right"):  # The action guards the target, not these.
+        bench.truth.open_staging(Staging(bench.repository, name), a)
+        bench.truth.put(bench.repository, name, f"other/{name}.txt", b"x")
+        bench.truth.commit_branch(bench.repository, name, name)
+    right = bench.truth.head(bench.repository, "right").id
+    bench.truth.client.ask(moves.merge(bench.repository, right, "left", {"message": "a merge"}))
+    merge = bench.truth.head(bench.repository, "left")
+    assert len(merge.parents) == 2
+    bench.truth.client.ask(moves.hard_reset(bench.repository, BRANCH, merge.id))
     crashed = bench.lab.run(step, faults=[FailAt("after publish")])
     published = bench.head.id
     MOODS["idle"] = True
