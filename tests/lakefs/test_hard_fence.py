@@ -21,6 +21,7 @@ from perago.errors import (
 from perago.ports import Publication, Put
 from perago.protocol.publication import Merge, Replace
 from perago.protocol.values import Staging, Status, WorkspaceInput
+from perago.stores.lakefs import moves
 from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import Deed, install_fence
 from perago.testing import POINTS, FailAt, MoveHeadAt, Run
@@ -94,6 +95,32 @@ def test_n1_nothing_changed_keeps_the_branch(bench: Bench, a: str) -> None:
     run = bench.run(step)
     assert run.completed, run.reason
     assert run.ref == bench.head.id == a
+
+
+def test_k3_a_branch_is_not_moved_back_to_a_merge(bench: Bench, a: str) -> None:
+    """A has two parents: a reset to "main^2" that came twice would land on the second of them."""
+    for name in ("left", "right"):  # The action guards the target, not these.
+        bench.truth.open_staging(Staging(bench.repository, name), a)
+        bench.truth.put(bench.repository, name, f"other/{name}.txt", b"x")
+        bench.truth.commit_branch(bench.repository, name, name)
+    right = bench.truth.head(bench.repository, "right").id
+    bench.truth.client.ask(moves.merge(bench.repository, right, "left", {"message": "a merge"}))
+    merge = bench.truth.head(bench.repository, "left")
+    assert len(merge.parents) == 2
+    bench.truth.client.ask(moves.hard_reset(bench.repository, BRANCH, merge.id))
+    crashed = bench.lab.run(step, faults=[FailAt("after publish")])
+    published = bench.head.id
+    MOODS["idle"] = True
+    try:
+        run = bench.retry(crashed)
+    finally:
+        MOODS["idle"] = False
+    assert run.status is Status.FAILED
+    assert "which is a merge of 2 commits" in run.reason
+    assert bench.head.id == published
+    again = bench.retry(run)  # A replacement ends on C, which has one parent.
+    assert again.completed, again.reason
+    assert bench.head.parents == (merge.id,)
 
 
 def test_n2_a_retry_without_changes_moves_the_branch_back(bench: Bench, a: str) -> None:

@@ -193,6 +193,19 @@ def _answer(error: StoreError | PublishFenceError) -> Answer:
     return Answer.RACE if isinstance(error, LostRaceError) else Answer.REFUSED
 
 
+def refuse_relocation(to: Commit) -> None:
+    """Refuse to move a branch back to a merge: a reset to "^2" that comes twice would go on to it.
+
+    A staging commit has one parent, so a replacement never ends on a merge.
+    """
+    if len(to.parents) > 1:
+        raise PublishFenceError(
+            f"fence 'hard' does not move a branch back to {to.id}, which is a merge of"
+            f" {len(to.parents)} commits",
+            remedy="start a new workflow from the current head of the branch; merge with --squash",
+        )
+
+
 def is_unfinished(head: Commit) -> bool:
     """Tell whether a head is the first half of a replacement."""
     return is_intent(head) and len(head.parents) > 1

@@ -22,7 +22,7 @@ from perago.errors import (
 from perago.ports import Advance, Damage, Fetch, Patience, Publication, Published, Put
 from perago.protocol.kinds import FenceKind
 from perago.protocol.paths import ACTIONS, is_action
-from perago.protocol.publication import Merge
+from perago.protocol.publication import Merge, Relocate
 from perago.protocol.recovery import wanted_by
 from perago.protocol.values import (
     ChangeSet,
@@ -38,7 +38,7 @@ from perago.stores.lakefs import checking, moves, sealing
 from perago.stores.lakefs.client import PAGE, Ask, LakeFSClient
 from perago.stores.lakefs.commits import Commits
 from perago.stores.lakefs.errors import Call
-from perago.stores.lakefs.hard import HardFence
+from perago.stores.lakefs.hard import HardFence, refuse_relocation
 from perago.stores.lakefs.in_place import LakeFSInPlace
 from perago.stores.lakefs.manifests import Manifests
 from perago.stores.lakefs.proving import Proving
@@ -235,6 +235,8 @@ class LakeFSStore:
         source = wanted_by(decision)
         if publication.fence == "hard":
             self._proving.covers(publication.repository, source, publication.branch)
+            if isinstance(decision, Relocate):
+                refuse_relocation(self.commit(publication.repository, source))
             published = self._hard.apply(publication)
         elif isinstance(decision, Merge):
             published = Published(self._merge(publication, decision), publication.fence)
