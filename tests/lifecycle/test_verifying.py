@@ -1,4 +1,4 @@
-"""What is not ours is neither believed nor removed (P5, S4), with stores that err on purpose."""
+"""What is not ours is neither believed nor removed (P5, S4, F2): stores that err on purpose."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
 from perago.ports import Publication, Published
 from perago.protocol.publication import Merge
 from perago.protocol.values import Staging, Status
 from perago.stores.embedded import EmbeddedStore
-from perago.testing import Lab
+from perago.testing import Lab, StaleAt
 from perago.testing.faults import Scene
 from tests.lifecycle import tasks
 from tests.lifecycle.tasks import GIVEN
@@ -67,4 +69,18 @@ def test_s4_a_branch_that_was_there_before_is_neither_used_nor_deleted(tmp_path:
     assert run.status is Status.FAILED
     assert "stage: AlreadyExistsError" in run.reason
     assert fault.taken in [branch.name for branch in store.branches("lab", hidden=True)]
+    lab.close()
+
+
+@pytest.mark.parametrize("task", [tasks.write, tasks.write_hard, tasks.write_lineage])
+def test_f2_an_attempt_that_is_over_before_it_stages_makes_no_branch(
+    tmp_path: Path, task: Callable[..., object]
+) -> None:
+    """The second fence would find out too; by then the branch and the bytes are there."""
+    lab = Lab(tmp_path)
+    lab.commit(GIVEN)
+    run = lab.run(task, faults=[StaleAt("before first attempt fence")])
+    assert run.status is Status.FAILED
+    assert "StaleAttemptError" in run.reason
+    assert "branch created" not in run.events
     lab.close()
