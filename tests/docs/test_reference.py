@@ -19,7 +19,7 @@ from perago.brokers.local.tasks import TaskKind
 from perago.cli import exits
 from perago.cli.app import app
 from perago.definition import task
-from perago.process.killing import VARIABLE
+from perago.process.killing import LOG, VARIABLE
 from perago.protocol.budget import Budget
 from tests.docs.pages import ROOT, blocks, every_page, names_in, rows, sections, text_of
 
@@ -102,7 +102,7 @@ def test_every_variable_is_documented_and_read() -> None:
     files = ["settings.py", "dev/cache.py", "dev/recipes.py"]
     source = "".join((ROOT / "src/perago" / file).read_text() for file in files)
     documented = set(VARIABLE_NAME.findall(text_of("docs/reference/environment.md")))
-    assert documented == set(VARIABLE_NAME.findall(source)) | {VARIABLE}
+    assert documented == set(VARIABLE_NAME.findall(source)) | {VARIABLE, LOG}
 
 
 @pytest.mark.parametrize("page", every_page())

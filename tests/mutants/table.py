@@ -181,7 +181,7 @@ MUTANTS = (
         "src/perago/staging.py",
         "raise  # It is somebody else's: never reused, never deleted.",
         "self._drop_later(); raise",
-        "tests/lifecycle/test_taken_names.py",
+        "tests/lifecycle/test_staging_branches.py",
     ),
     Mutant(
         "S4",
@@ -222,7 +222,7 @@ MUTANTS = (
         "src/perago/lifecycle.py",
         "        with self._track.phase(Phase.FENCE_ONE):\n            self._fence.check()\n",
         "        with self._track.phase(Phase.FENCE_ONE):\n            pass\n",
-        _LIFE.format("f2"),
+        "tests/lifecycle/test_verifying.py -k f2",
     ),
     Mutant(
         "F2",
@@ -230,7 +230,7 @@ MUTANTS = (
         "src/perago/fencing.py",
         "                if not tries_left:\n                    raise\n",
         "                if not tries_left:\n                    return\n",
-        _LIFE.format("f2"),
+        "tests/lifecycle/test_attempt.py -k silent",
     ),
     Mutant(
         "F2",
@@ -246,7 +246,7 @@ MUTANTS = (
         "src/perago/fencing.py",
         "if before.id != after.id:",
         "if False:",
-        _LIFE.format("f3"),
+        "tests/lifecycle/test_ahead.py -k f3",
     ),
     Mutant(
         "F3",
@@ -254,7 +254,7 @@ MUTANTS = (
         "src/perago/fencing.py",
         "        before = first()\n        self.check()\n",
         "        self.check()\n        before = first()\n",
-        "tests/lifecycle/test_attempt.py -k 'embedded and section_4'",
+        "tests/model/test_naive_on_stores.py -k 'right_order and embedded'",
     ),
     # --- P: publish -------------------------------------------------------------------------------
     Mutant(

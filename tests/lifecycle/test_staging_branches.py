@@ -1,4 +1,4 @@
-"""A staging branch that somebody else has made is neither used nor deleted (S4)."""
+"""Staging branches: one that somebody else has made, and one that is never needed (S4, F2)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from perago.protocol.values import Status
 from perago.stores.embedded import EmbeddedStore
-from perago.testing import Lab
+from perago.testing import Lab, StaleAt
 from perago.testing.faults import Scene
 from tests.lifecycle import tasks
 from tests.lifecycle.tasks import GIVEN
@@ -42,4 +44,18 @@ def test_s4_a_branch_that_was_there_before_is_neither_used_nor_deleted(tmp_path:
     assert run.status is Status.FAILED
     assert "stage: AlreadyExistsError" in run.reason
     assert fault.taken in [branch.name for branch in store.branches("lab", hidden=True)]
+    lab.close()
+
+
+@pytest.mark.parametrize("task", [tasks.write, tasks.write_hard, tasks.write_lineage])
+def test_f2_an_attempt_that_is_over_before_it_stages_makes_no_branch(
+    tmp_path: Path, task: Callable[..., object]
+) -> None:
+    """The second fence would find out too; by then the branch and the bytes are there."""
+    lab = Lab(tmp_path)
+    lab.commit(GIVEN)
+    run = lab.run(task, faults=[StaleAt("before first attempt fence")])
+    assert run.status is Status.FAILED
+    assert "StaleAttemptError" in run.reason
+    assert "branch created" not in run.events
     lab.close()
