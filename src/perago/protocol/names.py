@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
+from hashlib import sha256
 
 from perago.protocol.values import Attempt
 
@@ -31,5 +31,5 @@ def safe(part: str) -> str:
     clean = _UNSAFE.sub("_", part)
     if clean == part and len(part) <= _MAX_PART:
         return part
-    digest = hashlib.sha256(part.encode(errors="surrogatepass")).hexdigest()[:10]
+    digest = sha256(part.encode(errors="surrogatepass")).hexdigest()[:10]
     return f"{clean[: _MAX_PART - 11]}-{digest}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import itertools
 import os
 import sys
+from hashlib import new as new_hash
 
 from perago.ports import Advance
 from perago.protocol.values import Entry
@@ -85,7 +85,7 @@ def move(source: int, target: int) -> None:
 
 def entry_of(content: bytes | memoryview, algorithm: str = "sha256") -> Entry:
     """Say what bytes are."""
-    digest = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+    digest = new_hash(algorithm, content, usedforsecurity=False).hexdigest()
     return Entry(len(content), f"{algorithm}:{digest}")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from hashlib import new as new_hash
 
 BIG_BYTES = 64 << 20
 """From here on; below it there are other files to do at the same time."""
@@ -17,7 +17,7 @@ class Hashing:
     def __init__(self, algorithm: str, size: int) -> None:
         """Begin; ``size`` is how much is expected."""
         self._algorithm = algorithm
-        self._hash = hashlib.new(algorithm, usedforsecurity=False)
+        self._hash = new_hash(algorithm, usedforsecurity=False)
         self._big = size >= BIG_BYTES
         self._last: Future[None] | None = None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from contextlib import suppress
+from hashlib import file_digest, sha256
 from pathlib import Path
 
 from perago.errors import CorruptObjectError, StoreUnavailableError, WorkspaceError
@@ -54,7 +54,7 @@ def check(objects: ObjectDirectory, info: ObjectInfo) -> Damage | None:
     wanted = Entry(info.size, info.checksum)
     try:
         with objects.path(wanted).open("rb", buffering=0) as file:
-            digest = hashlib.file_digest(file, ALGORITHM)
+            digest = file_digest(file, sha256)
             found = Entry(file.tell(), f"{ALGORITHM}:{digest.hexdigest()}")
     except FileNotFoundError:
         return Damage(info.key, "missing", f"{objects.path(wanted)} is not there")

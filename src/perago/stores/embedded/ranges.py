@@ -7,10 +7,10 @@ between them did not touch, however the versions came about.
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b, sha256
 
 from perago.protocol.values import Entry
 
@@ -61,7 +61,7 @@ class Cutter:
 
 def ends_range(key: str) -> bool:
     """Tell whether a key is the last of its range wherever it appears."""
-    hashed = hashlib.blake2b(key.encode(), digest_size=4).digest()
+    hashed = blake2b(key.encode(), digest_size=4).digest()
     return int.from_bytes(hashed, "big") % EVERY == 0
 
 
@@ -94,7 +94,7 @@ def unpack(body: bytes) -> Iterator[Item]:
 
 def digest(body: bytes) -> str:
     """Name a body by its content."""
-    return hashlib.sha256(body).hexdigest()
+    return sha256(body).hexdigest()
 
 
 def hex_of(checksum: str) -> str:

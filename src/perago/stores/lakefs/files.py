@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
+from hashlib import algorithms_guaranteed
+from hashlib import new as new_hash
 from types import TracebackType
 from typing import Self
 
@@ -29,7 +30,7 @@ def receive(fetch: Fetch, content: memoryview, cache: ContentCache) -> None:
     if len(content) != entry.size:
         raise _corrupt(fetch, len(content))
     algorithm = entry.checksum.partition(":")[0]
-    known = algorithm in hashlib.algorithms_guaranteed
+    known = algorithm in algorithms_guaranteed
     found = entry_of(content, algorithm) if known else entry
     if found != entry and not is_tag_of_parts(entry.checksum, _digest(found)):
         raise _corrupt(fetch, len(content))
@@ -54,7 +55,7 @@ class Incoming:
         self._cache = cache
         self._size = 0
         algorithm = fetch.entry.checksum.partition(":")[0]
-        known = algorithm in hashlib.algorithms_guaranteed
+        known = algorithm in algorithms_guaranteed
         self._hash = Hashing(algorithm, fetch.entry.size) if known else None
         self._count = 0
 
@@ -140,7 +141,7 @@ class Outgoing:
         algorithm = put.entry.checksum.partition(":")[0]
         self._algorithm = algorithm
         self._hash = Hashing(algorithm, put.entry.size)
-        self._parts = hashlib.new(algorithm, usedforsecurity=False)
+        self._parts = new_hash(algorithm, usedforsecurity=False)
 
     def __enter__(self) -> Self:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -203,7 +204,7 @@ class Outgoing:
     def uploads(self, size: int, advance: Advance) -> Iterator[bytes]:
         """Read it piece by piece, each to be sent as a part of its own."""
         for chunk in self.parts(size, advance):
-            part = hashlib.new(self._algorithm, chunk, usedforsecurity=False)
+            part = new_hash(self._algorithm, chunk, usedforsecurity=False)
             self._parts.update(part.digest())
             yield chunk
 

@@ -7,9 +7,9 @@ error and in no log, and the worker's own key is never sent along.
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import md5 as md5_of
 from typing import Any
 
 import urllib3
@@ -101,7 +101,7 @@ class Presigned:
         with Outgoing(put) as file, self._memory.of(part_bytes):
             parts = file.parts(part_bytes, advance)
             for number, (url, part) in enumerate(zip(begun["presigned_urls"], parts, strict=True)):
-                md5 = hashlib.md5(part, usedforsecurity=False)
+                md5 = md5_of(part, usedforsecurity=False)
                 headers = {"Content-MD5": base64.b64encode(md5.digest()).decode()}
                 tag, readable = self._put(what, str(url), part, headers)
                 if readable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from hashlib import md5
 from pathlib import Path
 
 CONTENT_MD5 = "perago-md5"
@@ -101,4 +102,4 @@ def _in_parts(file: Path, part_bytes: int) -> str:
 
 
 def _md5(content: bytes = b"") -> hashlib._Hash:
-    return hashlib.md5(content, usedforsecurity=False)
+    return md5(content, usedforsecurity=False)
