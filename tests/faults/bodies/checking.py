@@ -11,6 +11,7 @@ from typing import Any
 
 from perago.protocol.values import Phase
 from perago.stores.embedded import EmbeddedStore
+from tests import injection
 from tests.faults.bodies import canary
 from tests.faults.bodies.body import BASE, COMPLETED, Body, Tree, ordinary
 from tests.lakefs_lab import ArrangedLakeFS
@@ -51,6 +52,11 @@ def plant(scratch: Path, secret: str) -> None:
     if not beside.exists():
         canary.plant(beside)
     (scratch / "secret").write_text(secret)
+
+
+def did_it(scratch: Path) -> bool:
+    """Tell whether the body came as far as its deed: what is outside is looked at right before."""
+    return not injection.OFF and (scratch / "before.json").exists()
 
 
 def outside(body: Body, scratch: Path) -> Iterator[str]:

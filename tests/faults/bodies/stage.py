@@ -21,12 +21,14 @@ from typing import Any
 from perago.brokers.local import RunStatus, State
 from perago.dev import LakeFSEndpoint
 from perago.stores.embedded import EmbeddedStore
+from tests import injection
 from tests.faults.bodies.body import BASE, Body
 from tests.faults.bodies.checking import (
     BRANCH,
     AnyStore,
     Attempt,
     Published,
+    did_it,
     outside,
     plant,
     secrets,
@@ -100,6 +102,8 @@ class Stage:
         case = Case(self, body, self.place / f"case-{self._cases}")
         case.arrange()
         self._perform(case)
+        done = did_it(case.scratch)
+        injection.expect(f"body: {body}", lambda: int(done))
         findings = list(case.findings())
         if any(found.startswith(("V5", "V7", "V8")) for found in findings):
             self._leave()  # The next case shall not suffer from this one.

@@ -9,8 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import injection
 from tests.faults.bodies.body import BASE, Body
-from tests.faults.bodies.checking import Attempt, Published, outside, plant, secrets, statuses
+from tests.faults.bodies.checking import (
+    Attempt,
+    Published,
+    did_it,
+    outside,
+    plant,
+    secrets,
+    statuses,
+)
 from tests.faults.bodies.cleaning import free, rooms_of
 from tests.faults.bodies.stage import flow, offered
 from tests.faults.rig import Rig
@@ -47,6 +56,8 @@ class WorkerStage:
         except AssertionError:
             execution = self.rig.workflow(started)
         (scratch / "stop").touch()
+        done = did_it(scratch)
+        injection.expect(f"body: {body}", lambda: int(done))
         found = [*self._findings(body, scratch, workspace, execution, began)]
         free(self.root, scratch)
         if worker.process.poll() is not None:
