@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -124,13 +125,17 @@ def ask(
 def authored(what: str) -> Iterator[None]:
     """Run an author's code: what is no ``Exception`` is a failure too, not the executor's end.
 
-    An exit is one wherever it is met; an interrupt may come from somebody at a terminal.
+    An exit is one wherever it is met. An interrupt may come from somebody at a terminal, but not in
+    an executor process, which ignores the signal.
     """
     try:
         yield
-    except (Exception, SystemExit, KeyboardInterrupt):
+    except (Exception, SystemExit):
         raise
     except BaseException as error:
+        interrupt = isinstance(error, KeyboardInterrupt)
+        if interrupt and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            raise
         raise TaskFailed(f"{what} raised {describe(error)}", remedy="raise TaskFailed") from error
 
 

@@ -232,22 +232,27 @@ def raised_lines(scene: Scene) -> None:
     raise RuntimeError('a\r\n{"level": "INFO"}\x1b[2J\x00\u2028b')
 
 
-@raising("KeyboardInterrupt", "body: KeyboardInterrupt", quick=True, worker=True)
+@raising(
+    "KeyboardInterrupt",
+    "^body: TaskFailed: the body raised KeyboardInterrupt",
+    quick=True,
+    worker=True,
+)
 def keyboard(scene: Scene) -> None:
     raise KeyboardInterrupt
 
 
-@raising("GeneratorExit", "body: GeneratorExit")
+@raising("GeneratorExit", "^body: TaskFailed: the body raised GeneratorExit")
 def generator_exit(scene: Scene) -> None:
     raise GeneratorExit
 
 
-@raising("CancelledError", "body: CancelledError")
+@raising("CancelledError", "^body: TaskFailed: the body raised CancelledError")
 def cancelled(scene: Scene) -> None:
     raise asyncio.CancelledError
 
 
-@raising("BaseException of the author", "body: Own.*words")
+@raising("BaseException of the author", "^body: TaskFailed: the body raised Own.*words")
 def own(scene: Scene) -> None:
     raise Own("words")
 
