@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import LIMIT
+
 KINDS = ("ext4", "tmpfs", "xfs", "btrfs", "overlay")
 _SIZE = 320 << 20  # The least that mkfs.xfs takes.
 _MAKE = {
@@ -50,7 +52,7 @@ def mounted(kind: str, directory: Path) -> Iterator[Path]:
         yield root
     finally:
         # Lazily: a file that a failed test still holds must not keep the mount.
-        subprocess.run(["umount", "-l", str(root)], check=True, timeout=60)
+        subprocess.run(["umount", "-l", str(root)], check=True, timeout=LIMIT)
 
 
 @contextmanager
@@ -60,7 +62,7 @@ def bound(source: Path, to: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["umount", "-l", str(to)], check=True, timeout=60)
+        subprocess.run(["umount", "-l", str(to)], check=True, timeout=LIMIT)
 
 
 def kind_of(path: Path) -> str:
@@ -74,6 +76,6 @@ def _run(words: list[str]) -> None:
         raise CannotMount(f"{words[0]} needs root")
     if shutil.which(words[0]) is None:
         raise CannotMount(f"{words[0]} is not installed")
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT)
     if done.returncode:
         raise CannotMount(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")

@@ -17,9 +17,12 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 OWN_CLOCKS = {
     "patience.py": "the limits themselves",
+    "faults/bodies/body.py": "ends, within an executor, those whom a body left behind",
+    "faults/bodies/patches.py": "a clock that a body sets back",
     "faults/impatience.py": "a clock that others are given",
     "faults/report.py": "says how long the families took",
     "faults/test_kill_and_resume.py": "kills at a moment within the time a run takes",
+    "mutants/__main__.py": "says how long all of them took",
     "soak/soak.py": "goes on for so many minutes",
     "conductor/test_broker.py": "a clock that others are given",
 }

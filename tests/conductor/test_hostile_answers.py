@@ -24,6 +24,7 @@ from perago.settings import ConductorSettings
 from perago.transfer.wire import parsed
 from perago.worker.desk import Desk
 from perago.worker.polling import Asking, Poller
+from tests.patience import LIMIT
 
 TASK: dict[str, Any] = {
     "taskType": "count",
@@ -162,12 +163,12 @@ def polling(server: Server) -> Iterator[list[Claim]]:
     asking = Asking(["count"], "w", "", Pace(0.01, 0.01))
     poller = Poller(client, asking, desk, clock, claims.append, lambda *_: None)
     try:
-        assert server.empty.wait(30)
+        assert server.empty.wait(LIMIT)
         yield claims
     finally:
         poller.stop()
         desk.close()
-        assert poller.join(10)
+        assert poller.join(LIMIT)
         client.close()
         server.close()
 

@@ -16,6 +16,7 @@ from perago.settings import ConductorSettings
 from perago.worker.leasing import LeaseKeeper
 from tests.conductor.lab import DONE, Lab, eventually
 from tests.faults.proxy import Hold, Proxy, Rule, Seen
+from tests.patience import LIMIT
 
 WORKER = "worker-0001"
 
@@ -57,10 +58,10 @@ def test_w4_a_lease_is_let_go_of_only_when_no_heartbeat_is_under_way(
         beaten(keeper, proxy, claim)
         reporting = threading.Thread(target=complete)
         reporting.start()
-        assert not released.wait(1)
+        assert not released.wait(1)  # while its heartbeat is held
         assert lab.status(claim.attempt) == "IN_PROGRESS"
         held.release()
-        reporting.join(60)
+        reporting.join(LIMIT)
     assert released.is_set()
     assert lab.status(claim.attempt) == "COMPLETED"
     sent = len([seen for seen in proxy.matching("POST") if extends(seen)])

@@ -13,6 +13,7 @@ from perago.brokers.local import State
 from perago.observe.events import EventLog
 from perago.stores.embedded import EmbeddedStore
 from perago.transfer.index import Index
+from tests.patience import scaled
 
 _ROW = (0.0, "execution", "workflow", "task", 0, "step", "definition", "claimed", "{}")
 _CONTEXT = multiprocessing.get_context("fork")
@@ -66,7 +67,7 @@ def race(place: Path, rounds: int, openers: int) -> list[str]:
 def _open_each(homes: list[Path], gate: Barrier, tell: Callable[[str], None], number: int) -> None:
     for home in homes:
         for opener in OPENERS:
-            gate.wait(300)
+            gate.wait(scaled(300))
             try:
                 opener(home, number)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is told

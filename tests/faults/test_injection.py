@@ -19,6 +19,7 @@ from perago.testing import FailAt, Lab
 from tests import injection
 from tests.faults.proxy import Alter, Proxy, Rule, Say, Truncate
 from tests.lifecycle import tasks
+from tests.patience import LIMIT
 
 ROOT = Path(__file__).parents[2]
 KILLED = "killed_while_it_adopts_the_next_retry_adopts_again"
@@ -44,7 +45,7 @@ def test_without_injection_every_case_fails() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=LIMIT,
     )
     ends = [line for line in done.stdout.splitlines() if line.startswith(("PASSED", "FAILED"))]
     assert len(ends) == len(SAMPLE), done.stdout
@@ -79,7 +80,7 @@ def plain() -> Iterator[Proxy]:
 
 
 def get(proxy: Proxy, path: str) -> int:
-    connection = HTTPConnection(proxy.url.removeprefix("http://"), timeout=20)
+    connection = HTTPConnection(proxy.url.removeprefix("http://"), timeout=LIMIT)
     try:
         connection.request("GET", path)
         return connection.getresponse().status

@@ -15,6 +15,7 @@ from perago.settings import LakeFSSettings
 from perago.stores.lakefs import sending
 from perago.stores.lakefs.client import LakeFSClient
 from perago.transfer import line
+from tests.patience import LIMIT
 
 STORED = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 SIZE = 6 << 20
@@ -73,7 +74,7 @@ def test_a_receiver_that_pauses_longer_than_connecting_may_take_gets_everything(
     def takes(connection: socket.socket) -> None:
         for _ in range(2):  # The second one on the kept connection.
             head(connection)
-            pause.wait(1)
+            pause.wait(1)  # longer than connecting may take
             left = SIZE
             while left:
                 left -= len(connection.recv(min(left, 1 << 16)))
@@ -118,7 +119,7 @@ def test_a_receiver_that_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPat
 
     def takes(connection: socket.socket) -> None:
         head(connection)
-        ended.wait(60)
+        ended.wait(LIMIT)
 
     with receiver(takes) as address:
         client = client_of(address)

@@ -187,7 +187,7 @@ class Slow(EmbeddedStore):
 
     def fetch(self, *given: Any) -> None:
         super().fetch(*given)
-        time.sleep(0.06)
+        time.sleep(0.06)  # the rest of the download
 
 
 def test_s2_a_change_through_a_mapping_is_published(place: Path) -> None:

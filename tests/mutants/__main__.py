@@ -19,11 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.mutants.table import MUTANTS, Mutant
+from tests.patience import scaled
 
 ROOT = Path(__file__).parents[2]
 FAILED = 1
 """What pytest ends with when tests have failed, and not something else."""
-LIMIT_SECONDS = 300.0
+LIMIT_SECONDS = scaled(300)
 """A mutant whose tests take longer hangs, which is noticed too."""
 
 

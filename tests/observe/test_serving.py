@@ -114,7 +114,7 @@ def test_a_probe_is_answered_however_many_are_silent(worker: Worker, begun: byte
     try:
         for _ in range(5):
             for _ in range(24):
-                crowd.append(socket.create_connection((host, int(port)), timeout=30))
+                crowd.append(socket.create_connection((host, int(port)), timeout=LIMIT))
                 crowd[-1].sendall(begun)
             assert worker.ask("/healthz")[::2] == (200, b"alive\n")
     finally:

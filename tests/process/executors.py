@@ -138,29 +138,29 @@ def _write(data: Any, send: Send) -> None:
     """Write into the channel, behind its owner's back."""
     time.sleep(0.3)  # After what was said before.
     os.write(channel(), bytes(data))
-    time.sleep(600)
+    time.sleep(600)  # until its owner ends it
 
 
 def _half_and_fork(_: object, send: Send) -> None:
     """Send half a message and die; a copy that holds the channel lives on."""
-    time.sleep(0.3)
+    time.sleep(0.3)  # After what was said before.
     os.write(channel(), struct.pack(">I", 1000) + b'["said"')
     if os.fork() == 0:
         os.setsid()
-        time.sleep(20)
+        time.sleep(20)  # holds it, while the owner has to notice the death
         os._exit(0)
     os._exit(4)
 
 
 def _half_and_stop(_: object, send: Send) -> None:
-    time.sleep(0.3)
+    time.sleep(0.3)  # After what was said before.
     os.write(channel(), struct.pack(">I", 1000) + b'["said"')
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def _close_all(_: object, send: Send) -> None:
     os.closerange(0, 1000)
-    time.sleep(600)
+    time.sleep(600)  # until its owner ends it
 
 
 def _close_and_reuse(path: Any, send: Send) -> None:
@@ -169,7 +169,7 @@ def _close_and_reuse(path: Any, send: Send) -> None:
     os.close(line)
     while (taken := os.open(path, os.O_WRONLY | os.O_CREAT)) != line:
         assert taken < line
-    time.sleep(600)
+    time.sleep(600)  # until its owner ends it
 
 
 def _nested(depth: Any, send: Send) -> None:

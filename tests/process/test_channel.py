@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from perago.process.reports import Died, Finished, Message, Output
 from perago.protocol.outcome import Outcome
 from perago.protocol.plain import MOST_DEPTH
 from perago.protocol.values import Attempt, Claim, Phase, Status
+from tests.patience import LIMIT, Deadline
 from tests.process.executors import claim
 from tests.process.test_pool import Pool, idle, pool, reports_until, run
 
@@ -150,10 +150,10 @@ def test_an_owner_never_waits_for_one_who_does_not_read() -> None:
     os.set_blocking(theirs.fileno(), True)
     reader = threading.Thread(target=lambda: heard.extend([other.receive(), other.receive()]))
     reader.start()
-    deadline = time.monotonic() + 60
-    while end.unsent and time.monotonic() < deadline:
+    deadline = Deadline()
+    while end.unsent and not deadline.over:
         end.flush()
-    reader.join(60)
+    reader.join(LIMIT)
     assert heard == [message, b"next"]
     end.close()
     theirs.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perago.standing import in_place
+from tests.patience import LIMIT
 
 
 @pytest.fixture(autouse=True)
@@ -66,14 +67,14 @@ def test_threads_have_one_and_the_first_to_leave_puts_it_back(home: Path, tmp_pa
         with in_place(lambda: moved.append("one")):
             os.chdir(tmp_path)
             away.set()
-            done.wait(30)
+            done.wait(LIMIT)
 
     thread = threading.Thread(target=one)
     thread.start()
-    away.wait(30)
+    away.wait(LIMIT)
     with in_place(lambda: moved.append("two")):
         assert Path.cwd() == tmp_path
     assert (moved, Path.cwd()) == (["two"], home)
     done.set()
-    thread.join(30)
+    thread.join(LIMIT)
     assert (moved, Path.cwd()) == (["two"], home)

@@ -26,6 +26,7 @@ from perago.stores.lakefs.errors import Call
 from perago.worker.chorus import Chorus
 from perago.worker.state import StateFile
 from tests import canary
+from tests.patience import LIMIT
 
 KEY = "w4ys/Out+Of=a/Process/0123456789"
 SAID = canary.chatter(KEY)
@@ -70,7 +71,7 @@ def server() -> Iterator[Server]:
         thread.start()
         yield found
         found.shutdown()
-        thread.join(10)
+        thread.join(LIMIT)
 
 
 def test_v8_the_event_log_and_whoever_listens(tmp_path: Path) -> None:

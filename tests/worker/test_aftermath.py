@@ -15,6 +15,7 @@ from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Staging
 from perago.worker.aftermath import Aftermath, Dead, Grounds
 from perago.workspace.rooms import AttemptRooms
+from tests.patience import LIMIT
 from tests.worker.stage import eventually
 
 ATTEMPT = Attempt("workflow-1", "task-1", 0, "clean_ref", "clean")
@@ -94,7 +95,7 @@ def test_w6_a_claim_is_given_back_while_every_removal_is_stuck(root: Path) -> No
     go, given_back = threading.Event(), threading.Event()
 
     def stuck(_: Staging) -> None:
-        go.wait(60)
+        go.wait(2 * LIMIT)  # longer than anybody waits for it
 
     for number in range(4):
         fill(root, f"e{number}")
@@ -103,7 +104,7 @@ def test_w6_a_claim_is_given_back_while_every_removal_is_stuck(root: Path) -> No
             after.settle(dead(f"e{number}"), lambda: None)
         after.do(given_back.set)
         try:
-            assert given_back.wait(30)
+            assert given_back.wait(LIMIT)
             assert after.left >= 4, "and all the others are still stuck"
         finally:
             go.set()
@@ -115,7 +116,7 @@ def test_w6_a_claim_is_given_back_while_a_sweep_is_stuck(root: Path) -> None:
 
     def stuck(_: str) -> bool:
         asked.set()
-        go.wait(60)
+        go.wait(2 * LIMIT)  # longer than anybody waits for it
         return True
 
     path = fill(root, "e1")
@@ -124,10 +125,10 @@ def test_w6_a_claim_is_given_back_while_a_sweep_is_stuck(root: Path) -> None:
     with aftermath(grounds(root, Told(root), in_progress=stuck)) as after:
         after.sweep_soon()
         after.sweep_soon()
-        assert asked.wait(30)
+        assert asked.wait(LIMIT)
         after.do(given_back.set)
         try:
-            assert given_back.wait(30)
+            assert given_back.wait(LIMIT)
         finally:
             go.set()
     assert rooms_in(root) == [path.name], "the engine calls it in progress, so it is kept"
@@ -138,7 +139,7 @@ def test_r3_the_dead_are_reported_after_their_directory_is_gone(root: Path) -> N
     broker, done = Told(root), threading.Event()
     with aftermath(grounds(root, broker)) as after:
         after.settle(dead("e1"), done.set)
-        assert done.wait(30)
+        assert done.wait(LIMIT)
     assert broker.reports == [[]]
 
 
@@ -148,6 +149,6 @@ def test_r3_a_directory_that_takes_too_long_does_not_keep_the_report(root: Path)
     broker, done = Told(root), threading.Event()
     with aftermath(grounds(root, broker), Hasty()) as after:
         after.settle(dead("e1"), done.set)
-        assert done.wait(30)
+        assert done.wait(LIMIT)
         assert broker.reports == [[path.name]]
         eventually(lambda: rooms_in(root) == [], "the removal after the report")

@@ -18,6 +18,7 @@ from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Staging, Sta
 from perago.worker.aftermath import Aftermath, Dead, Grounds
 from perago.worker.reporter import Channels, Reporter
 from perago.worker.runs import Run
+from tests.patience import LIMIT
 
 WORKSPACE = {"repository": "r", "branch": "main", "ref_type": "commit", "ref": "a" * 64}
 CLAIM = Claim(Attempt("w", "t", 0, "step", "task"), {"workspace": WORKSPACE}, "e")
@@ -79,9 +80,9 @@ def test_w4_the_lease_is_released_and_the_result_sent_whatever_the_log_and_the_s
     )
     run = Run(CLAIM, "w", 0.0, left=Staging("r", "perago-staging-x"))
     reporter.report(run, Outcome(Status.COMPLETED), lambda: record.note("released"))
-    assert record.over.wait(30)
+    assert record.over.wait(LIMIT)
     assert record.heard == ["released", "report COMPLETED", "no problem"]
-    assert reporter.close(10)
+    assert reporter.close(LIMIT)
 
 
 @pytest.mark.parametrize("drop", [None, fail], ids=["plain", "cleanup fails"])

@@ -168,7 +168,7 @@ def check(place: Path, times_tell: bool, given_files: dict[str, bytes], work: li
         # As after a long download: stamps are old enough to be trusted, if they can be at all.
         before = replace(taken, taken_ns=taken.taken_ns + 10**9, times_tell=times_tell)
         tree.times.update({name: stamp[1] for name, stamp in before.stamps.items()})
-        time.sleep(TICK_SECONDS)
+        time.sleep(TICK_SECONDS)  # a change has another time
         for do in work:
             try:
                 do(tree)

@@ -379,7 +379,7 @@ class Container:
 
     def end(self) -> None:
         if self.process.poll() is None:
-            self.process.communicate(timeout=30)
+            self.process.communicate(timeout=LIMIT)
 
 
 @pytest.mark.skipif(

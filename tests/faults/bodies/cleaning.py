@@ -10,6 +10,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from tests.patience import LIMIT
+
 NEIGHBOUR = "neighbour"
 _GET, _SET = 0x80086601, 0x40086602
 _SEALED = 0x30
@@ -63,6 +65,6 @@ def _unlock(path: Path) -> None:
 def remove(place: Path) -> None:
     """Remove a scratch; modes and depths that a body made are no obstacle."""
     words = ["chmod", "-R", "u+rwX", str(place)]
-    subprocess.run(words, check=False, capture_output=True, timeout=120)
-    subprocess.run(["rm", "-rf", str(place)], check=False, capture_output=True, timeout=120)
+    subprocess.run(words, check=False, capture_output=True, timeout=LIMIT)
+    subprocess.run(["rm", "-rf", str(place)], check=False, capture_output=True, timeout=LIMIT)
     shutil.rmtree(place, ignore_errors=True)

@@ -24,6 +24,7 @@ from tests.faults.bodies.body import (
     body,
     plus,
 )
+from tests.patience import LIMIT
 
 __all__ = ["Body"]
 KEPT: list[Any] = []
@@ -170,7 +171,7 @@ def punched(scene: Scene) -> None:
     path = scene.workspace / "in.bin"
     before = path.stat()
     words = ["fallocate", "--punch-hole", "--offset", "0", "--length", "4096", str(path)]
-    subprocess.run(words, check=True, capture_output=True, timeout=30)
+    subprocess.run(words, check=True, capture_output=True, timeout=LIMIT)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.bodies.cleaning import rooms_of
+from tests.patience import LIMIT
 
-RUN_SECONDS = 120.0
 RESUMES = 3
 
 
@@ -50,7 +50,7 @@ def _perago(scratch: Path, said: dict[str, Any], *words: str) -> None:
             start_new_session=True,
         )
         try:
-            process.wait(RUN_SECONDS)
+            process.wait(LIMIT)
         except subprocess.TimeoutExpired:
             said["problems"].append(f"V5: perago {' '.join(words[:2])} did not end")
             with suppress(OSError):

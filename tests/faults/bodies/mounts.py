@@ -10,13 +10,14 @@ import subprocess
 from pathlib import Path
 
 from tests.faults.bodies.body import EITHER, FAILS, Body, Register, Scene, body
+from tests.patience import LIMIT
 
 __all__ = ["Body"]
 REFUSED = r"^(body|result model|post guardrail|diff|stage): "
 
 
 def _mount(*words: str | Path) -> None:
-    subprocess.run(["mount", *map(str, words)], check=True, capture_output=True, timeout=30)
+    subprocess.run(["mount", *map(str, words)], check=True, capture_output=True, timeout=LIMIT)
 
 
 def _tmpfs(place: Path) -> None:

@@ -214,7 +214,7 @@ def memory(scene: Scene) -> None:
 @body("signal/SIGTERM to itself", FAILS, DIED.format("SIGTERM"), worker=True)
 def sigterm(scene: Scene) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(10)
+    time.sleep(10)  # until it is ended
 
 
 @body("signal/SIGKILL to its group", FAILS, DIED.format("SIGKILL"), worker=True)
@@ -284,13 +284,13 @@ def sigpipe(scene: Scene) -> None:
 @body("signal/SIGTERM to the parent", EITHER, interrupts=True)
 def parent_sigterm(scene: Scene) -> None:
     os.kill(os.getppid(), signal.SIGTERM)
-    time.sleep(10)
+    time.sleep(10)  # until it is ended with its parent
 
 
 @body("signal/SIGKILL to the parent", EITHER, interrupts=True)
 def parent_sigkill(scene: Scene) -> None:
     os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(10)
+    time.sleep(10)  # until it is ended with its parent
 
 
 @body("signal/SIGCHLD and SIGWINCH to the parent")

@@ -36,11 +36,12 @@ from tests.faults.bodies.checking import (
 )
 from tests.faults.bodies.cleaning import remove
 from tests.lakefs_lab import ArrangedLakeFS, new_name
+from tests.patience import LIMIT, Deadline, scaled
 
 ROOT = Path(__file__).parents[3]
 MODULE = "tests.faults.bodies.tasks"
 FOREIGN = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_", "OTEL_", "COV_", "ACTS")
-CASE_SECONDS = 300.0
+CASE_SECONDS = scaled(300)
 MEMORY_KB = 6 << 20
 UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 
@@ -64,7 +65,7 @@ def offered() -> frozenset[str]:
 
 def _works(words: list[str]) -> bool:
     try:
-        done = subprocess.run(words, check=False, capture_output=True, timeout=30)
+        done = subprocess.run(words, check=False, capture_output=True, timeout=LIMIT)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
@@ -127,9 +128,9 @@ class Stage:
             host.stdin.flush()
         except OSError:
             return
-        deadline = time.monotonic() + CASE_SECONDS
-        while not case.answered and host.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        deadline = Deadline(CASE_SECONDS)
+        while not case.answered and host.poll() is None and not deadline.over:
+            time.sleep(0.02)  # between two looks
 
     def _start(self) -> subprocess.Popen[bytes]:
         self.place.mkdir(parents=True, exist_ok=True)

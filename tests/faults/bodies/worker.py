@@ -23,10 +23,11 @@ from tests.faults.bodies.checking import (
 from tests.faults.bodies.cleaning import free, rooms_of
 from tests.faults.bodies.stage import flow, offered
 from tests.faults.rig import Rig
+from tests.patience import Deadline, scaled
 from tests.worker.stage import Worker
 
-PATIENCE_SECONDS = 200.0
-TIDY_SECONDS = 30.0
+PATIENCE_SECONDS = scaled(200)
+TIDY_SECONDS = scaled(30)
 _APART = ("unshare", "--mount", "--propagation", "private")
 
 
@@ -103,11 +104,12 @@ class WorkerStage:
 
     def _left(self, body: Body) -> Iterator[str]:
         """Give the supervisor its time to remove what its executors left (W5, V7)."""
-        deadline = time.monotonic() + (0 if body.stays or body.renames else TIDY_SECONDS)
-        while (left := {*rooms_of(self.root)} - self._told) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        goes = not (body.stays or body.renames)
+        deadline = Deadline(TIDY_SECONDS)
+        while (left := {*rooms_of(self.root)} - self._told) and goes and not deadline.over:
+            time.sleep(0.1)  # between two looks
         self._told |= left
-        if left and not (body.stays or body.renames):
+        if left and goes:
             yield f"V7: attempt directories are left: {sorted(left)}"
 
     def ended(self) -> list[str]:

@@ -62,7 +62,7 @@ def _write_on(scene: Scene) -> None:
             fd = os.open(f"{here}/{LATE}{number % 50}", os.O_WRONLY | os.O_CREAT, 0o644)
             os.write(fd, TICK)
             os.close(fd)
-        time.sleep(0.0005)
+        time.sleep(0.0005)  # others run too
 
 
 @leaving("thread that writes on")
@@ -90,7 +90,7 @@ def open_descriptor(scene: Scene) -> None:
     def append() -> None:
         while going_on():
             file.write(TICK)
-            time.sleep(0.0002)
+            time.sleep(0.0002)  # others run too
 
     threading.Thread(target=append, daemon=True).start()
 
@@ -203,7 +203,7 @@ def fork_returns(scene: Scene) -> None:
 @body("left behind/fork whose child returns later", FAILS, "copy", worker=True)
 def fork_returns_later(scene: Scene) -> None:
     if os.fork() == 0:
-        time.sleep(1.5)
+        time.sleep(1.5)  # later than its parent
 
 
 @body("left behind/fork whose child raises", FAILS, "copy|enough")
@@ -224,7 +224,7 @@ def double_fork_returns(scene: Scene) -> None:
     if (child := os.fork()) == 0:
         if os.fork():
             os._exit(0)
-        time.sleep(0.3)
+        time.sleep(0.3)  # until its parent is gone
         return
     os.waitpid(child, 0)
 
@@ -296,7 +296,7 @@ def many_threads(scene: Scene) -> None:
 
     def wait() -> None:
         while going_on():
-            time.sleep(1)
+            time.sleep(1)  # between two looks
 
     for _ in range(500):
         threading.Thread(target=wait, daemon=True).start()
