@@ -29,6 +29,7 @@ HIDES = {
     "perago.cli.app": "a traceback of our own bugs",
     "perago.observe.console": "a worker's console",
     "perago.observe.watchers": "a worker's complaints",
+    "perago.worker.chorus": "the complaint about one who should have complained",
     "perago.observe.tracing": "its warnings",
     # --- to files ---
     "perago.observe.logs": "log files",
@@ -49,6 +50,12 @@ HIDES = {
 NEEDS_NOT = {
     "perago.brokers.local.schema": "statements of local runs; the values come from the broker",
     "perago.brokers.local.state": "definitions and input as given, results from the broker",
+    "perago.process.channel": "from executor to owner, who hides what goes on from there",
+    "perago.process.killing": "points of tests",
+    "perago.roots": "marks of directories, and what is given to write privately",
+    "perago.workspace.markers": "names of attempts",
+    "perago.workspace.roots": "marks of directories",
+    "perago.workspace.stamps": "a probe of the file system",
     "perago.cli.extract": "definitions of tasks, from their modules",
     "perago.cli.init": "our own template",
     "perago.cli.picture": "pictures of numbers",

@@ -237,8 +237,14 @@ def hidden(value: object) -> object:
 
 
 def hidden_facts(facts: Mapping[str, object]) -> dict[str, object]:
-    """Return the facts of an event, or the words of a commit, without the keys of this process."""
-    return {KNOWN.hide(name): KNOWN.plain(value) for name, value in facts.items()}
+    """Return the facts of an event, or the words of a commit, without the keys of this process.
+
+    What is nested too deep to be looked through is left out, and its name told.
+    """
+    try:
+        return {KNOWN.hide(name): KNOWN.plain(value) for name, value in facts.items()}
+    except RecursionError as error:
+        return {"unwritable": sorted(map(KNOWN.hide, facts)), "why": type(error).__name__}
 
 
 def hidden_words(words: Mapping[str, str]) -> dict[str, str]:

@@ -255,20 +255,24 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         ),
         lakefs=_lakefs(values),
         conductor=_conductor(values),
-        spark=SparkSettings(
-            master=values.parsed("PERAGO_SPARK_MASTER", DEFAULT_MASTER, _master),
-            conf=values.parsed("PERAGO_SPARK_CONF", ";", _pairs),
-            shared_root=values.parsed("PERAGO_SPARK_SHARED_ROOT", "false", _flag),
-            log_level=values.parsed("PERAGO_SPARK_LOG_LEVEL", "fatal", _log_level),
-            from_objects=values.parsed("PERAGO_SPARK_FROM_OBJECTS", "100000", _count),
-            scratch=cache / "spark",
-            jars=cache / "spark-jars",
-        ),
+        spark=_spark(values, cache),
         ledger=_ledger(values),
         dotenv=dotenv if dotenv.is_file() else None,
         telemetry=TelemetrySettings(
             {name: text for name, text in environ.items() if _is_header(name)}
         ),
+    )
+
+
+def _spark(values: _Values, cache: Path) -> SparkSettings:
+    return SparkSettings(
+        master=values.parsed("PERAGO_SPARK_MASTER", DEFAULT_MASTER, _master),
+        conf=values.parsed("PERAGO_SPARK_CONF", ";", _pairs),
+        shared_root=values.parsed("PERAGO_SPARK_SHARED_ROOT", "false", _flag),
+        log_level=values.parsed("PERAGO_SPARK_LOG_LEVEL", "fatal", _log_level),
+        from_objects=values.parsed("PERAGO_SPARK_FROM_OBJECTS", "100000", _count),
+        scratch=cache / "spark",
+        jars=cache / "spark-jars",
     )
 
 

@@ -132,7 +132,8 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leftovers(lab: Lab) -> list[str]:
-    rooms = [path.name for path in lab.rooms.iterdir()] if lab.rooms.exists() else []
+    found = lab.rooms.iterdir() if lab.rooms.exists() else ()
+    rooms = [path.name for path in found if not path.name.startswith(".perago-")]
     branches = [branch.name for branch in lab.store.branches(lab.repository, hidden=True)]
     return rooms + [name for name in branches if name.startswith("perago-staging-")]
 

@@ -58,6 +58,12 @@ def check(targets: Targets, as_json: AsJson = False) -> None:
             }
         )
         return
+    _show(rows, shown, list(workflows))
+    for text in warnings:
+        note(f"[yellow]warning:[/yellow] {plain(text)}")
+
+
+def _show(rows: list[dict[str, Any]], shown: dict[str, str | None], workflows: list[str]) -> None:
     table(
         ["task", "workspace", "mode", "fence", "guards", "params -> result", "retries"],
         [
@@ -84,8 +90,6 @@ def check(targets: Targets, as_json: AsJson = False) -> None:
         say()
     for file in workflows:
         say(f"workflow {plain(file)}: its writers follow each other")
-    for text in warnings:
-        note(f"[yellow]warning:[/yellow] {plain(text)}")
 
 
 def _row(task: TaskDefinition) -> dict[str, Any]:

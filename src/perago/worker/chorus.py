@@ -52,6 +52,6 @@ class Chorus:
             except Exception as error:  # noqa: BLE001 - what it was told may be an author's
                 what = f"{type(watcher).__name__} failed"
                 if not any(known["what"] == what for known in self.problems):
-                    why = describe(error)
+                    why = hide(describe(error))
                     self.problems.append({"at": self.clock.now(), "what": what, "why": why})
                     sys.stderr.write(f"warning: {what}: {why}\n")
