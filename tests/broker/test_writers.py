@@ -86,7 +86,7 @@ def test_the_refusal_says_who_where_and_what_to_do() -> None:
         "flow.json: tasks 'l' and 'r' may run at the same time and both write branch 'main'"
         " of repository 'r'"
     )
-    assert "one behind the other" in caught.value.remedy
+    assert "one after the other" in caught.value.remedy
 
 
 def test_a_reader_beside_a_writer_passes() -> None:
@@ -98,7 +98,7 @@ def one(ref: str) -> Json:
 
 
 SHAPES: dict[str, tuple[list[Json], bool]] = {
-    "one behind the other": ([one("a"), one("b")], False),
+    "one after the other": ([one("a"), one("b")], False),
     "before and behind a fork": (
         [one("a"), fork("f", [one("b")], [simple("c")]), join("j", "b", "c"), one("d")],
         False,

@@ -78,10 +78,10 @@ def test_keys_of_a_repository_forge_no_lines(perago: Perago, project: Path) -> N
 @pytest.mark.parametrize(
     ("pairs", "params", "why"),
     [
-        ([f"k={'9' * 5000}"], None, "more than 1,000 digits"),
-        ([f"k={'[' * 100_000}"], None, "nested more than 100 deep"),
+        ([f"k={'9' * 5000}"], None, "more than 400 digits"),
+        ([f"k={'[' * 100_000}"], None, "nested more than 200 deep"),
         ([], '{"a": 1e999}', "too large"),
-        ([], '{"a":' * 50_000, "nested more than 100 deep"),
+        ([], '{"a":' * 50_000, "nested more than 200 deep"),
     ],
 )
 def test_input_that_is_too_deep_or_too_large_is_one_sentence(
@@ -94,7 +94,7 @@ def test_input_that_is_too_deep_or_too_large_is_one_sentence(
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"[" * 200_000, "nested more than 100 deep"), (b'{"a": "\xff"}', "cannot be read")],
+    [(b"[" * 200_000, "nested more than 200 deep"), (b'{"a": "\xff"}', "cannot be read")],
 )
 def test_a_file_that_is_too_deep_or_no_text_is_one_sentence(
     tmp_path: Path, content: bytes, why: str
