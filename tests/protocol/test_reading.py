@@ -13,11 +13,11 @@ from perago.protocol.reading import OutOfBoundsError, depth, read_json
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[" * 200_000, "nested more than 100 deep"),
-        ('{"a":' * 100_000, "nested more than 100 deep"),
-        ("[" * 101 + "]" * 101, "nested more than 100 deep"),
-        ("9" * 1001, "more than 1,000 digits"),
-        ("0." + "9" * 5000, "more than 1,000 digits"),
+        ("[" * 200_000, "nested more than 200 deep"),
+        ('{"a":' * 100_000, "nested more than 200 deep"),
+        ("[" * 201 + "]" * 201, "nested more than 200 deep"),
+        ("9" * 401, "more than 400 digits"),
+        ("0." + "9" * 5000, "more than 400 digits"),
         ("1e999", "too large"),
         ("-1e999", "too large"),
     ],
