@@ -233,8 +233,8 @@ class Racing(SystemClock):
 class ConductorClientThatIsDown:
     """Nobody answers."""
 
-    def update(self, result: object) -> None:
+    def update(self, result: object, within_seconds: float | None = None) -> None:
         raise BrokerUnavailableError("down")
 
-    def task(self, task_id: str) -> None:
+    def task(self, task_id: str, within_seconds: float | None = None) -> None:
         raise BrokerUnavailableError("down")
