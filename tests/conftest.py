@@ -80,6 +80,8 @@ def lakefs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeFSEn
         lakefs_kv.kept_in(lakefs_kv.CHOSEN),
         start("tests", tmp_path_factory.mktemp("lakefs"), ["lakefs"]) as instance,
     ):
+        if lakefs_kv.CHOSEN != "local":
+            lakefs_kv.set_up(instance.lakefs)
         yield instance.lakefs
 
 

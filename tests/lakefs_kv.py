@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, Final
+from urllib.request import Request, urlopen
 
-from perago.dev import servers
+from perago.dev import LakeFSEndpoint, servers
 from tests.ledger.postgres import postgres_server
+from tests.patience import LIMIT
 
 VARIABLE: Final = "PERAGO_TEST_LAKEFS_KV"
 CHOSEN = os.environ.get(VARIABLE, "local")
@@ -36,3 +40,15 @@ def kept_in(kind: str) -> Iterator[None]:
             yield
         finally:
             servers._lakefs_configuration = usual  # noqa: SLF001
+
+
+def set_up(lakefs: LakeFSEndpoint) -> None:
+    """Make the first user with the keys of the endpoint; with files, lakeFS does so by itself."""
+    key = {"access_key_id": lakefs.access_key_id, "secret_access_key": lakefs.secret}
+    ask = Request(
+        f"{lakefs.endpoint}/api/v1/setup_lakefs",
+        json.dumps({"username": "perago", "key": key}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urlopen(ask, timeout=LIMIT) as answer:
+        assert answer.status == HTTPStatus.OK

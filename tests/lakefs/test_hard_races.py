@@ -151,6 +151,7 @@ def lakefs_on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lak
     """Give a lakeFS that keeps its metadata in PostgreSQL, which settles races in its own way."""
     home = tmp_path_factory.mktemp("lakefs")
     with lakefs_kv.kept_in("postgres"), start("postgres", home, ["lakefs"]) as instance:
+        lakefs_kv.set_up(instance.lakefs)
         yield instance.lakefs
 
 
