@@ -27,7 +27,7 @@ def outside(tmp_path: Path) -> Path:
 
 def write(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("x")
+    path.write_text("" if path.name == "_SUCCESS" else "x")
 
 
 def files(root: Path) -> list[str]:
