@@ -15,11 +15,9 @@ from perago.fencing import TRIES
 from perago.protocol.paths import is_action
 from perago.protocol.replacement import KIND
 from perago.protocol.values import Attempt, Status
-from perago.stores.lakefs.installing import install_fence
 from perago.testing import FailAt, Lab, Run
-from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.model import tasks
-from tests.model.tasks import GIVEN
+from tests.model.labs import lab_on
 
 STORES = ("embedded head", "embedded hard", "embedded lineage", "lakefs head", "lakefs hard")
 TASKS: dict[str, Callable[..., Any]] = {
@@ -59,16 +57,8 @@ class Bench:
 @pytest.fixture(params=STORES)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     kind, fence = request.param.split()
-    store, name = None, "lab"
-    if kind == "lakefs":
-        store = ArrangedLakeFS(request.getfixturevalue("lakefs_server"), tmp_path / "worker")
-        name = new_name()
-    lab = Lab(tmp_path / "lab", store=store, repository=name)
-    lab.commit(GIVEN)
-    if store is not None and fence == "hard":
-        install_fence(store, name, "main")
-    yield Bench(lab, fence)
-    lab.close()
+    with lab_on(kind, fence, request, tmp_path) as lab:
+        yield Bench(lab, fence)
 
 
 @pytest.mark.parametrize("text", ["later", ""], ids=["changes", "changes nothing"])

@@ -12,12 +12,10 @@ import pytest
 from perago.protocol.paths import is_action
 from perago.protocol.values import Status
 from perago.stores.embedded import EmbeddedStore
-from perago.stores.lakefs.installing import install_fence
 from perago.testing import FailAt, Lab, Run
-from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.model import tasks
+from tests.model.labs import lab_on
 from tests.model.meanwhile import Meanwhile, NaiveOrder, RightOrder
-from tests.model.tasks import GIVEN
 
 STORES = ("embedded head", "embedded hard", "lakefs head", "lakefs hard")
 
@@ -54,17 +52,9 @@ class Bench:
 @pytest.fixture(params=STORES)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     kind, fence = request.param.split()
-    store, name = None, "lab"
-    if kind == "lakefs":
-        store = ArrangedLakeFS(request.getfixturevalue("lakefs_server"), tmp_path / "worker")
-        name = new_name()
-    lab = Lab(tmp_path / "lab", store=store, repository=name)
-    lab.commit(GIVEN)
-    if store is not None and fence == "hard":
-        install_fence(store, name, "main")
     task = tasks.own_hard if fence == "hard" else tasks.own
-    yield Bench(lab, task, fence == "hard" or isinstance(lab.store, EmbeddedStore))
-    lab.close()
+    with lab_on(kind, fence, request, tmp_path) as lab:
+        yield Bench(lab, task, fence == "hard" or isinstance(lab.store, EmbeddedStore))
 
 
 def accepted(run: Run | None) -> str:
