@@ -22,7 +22,7 @@ def tree(store: EmbeddedStore, repository: str, ref: str) -> dict[str, bytes]:
 def check(store: EmbeddedStore) -> None:
     """Every head resolves, every tree can be read, every object is present, right and locked."""
     for path in check_objects(store):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o444
+        assert stat.S_IMODE(path.stat().st_mode) == 0o400
 
 
 def check_objects(store: EmbeddedStore) -> list[Path]:
@@ -52,5 +52,4 @@ def _checked(store: EmbeddedStore, digest: str, size: int) -> Path:
     content = path.read_bytes()
     assert len(content) == size
     assert hashlib.sha256(content).hexdigest() == digest
-    assert stat.S_IMODE(path.stat().st_mode) == 0o400
     return path

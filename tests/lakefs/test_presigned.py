@@ -118,10 +118,7 @@ def test_d3_what_comes_from_the_block_store_is_verified(bench: Bench) -> None:
 def test_a_block_store_that_does_not_answer_is_gone_around(bench: Bench, where: str) -> None:
     bench.given({KEY: CONTENT})
     lead = Lead(where)
-    with bench.proxy.during(
-        Rule(lead, "GET", "/objects/stat", times=None),
-        Rule(lead, "GET", "/staging/backing", times=None),
-    ):
+    with bench.proxy.during(Rule(lead, "GET", "/objects/stat", times=None)):
         run = bench.lab.run(tasks.double, {"name": "data 1.bin"})
         assert run.completed, run.reason
         assert len(bytes_through_lakefs(bench)) == 2

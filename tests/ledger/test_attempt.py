@@ -147,7 +147,7 @@ def test_v5_g2_killed_anywhere_the_retry_completes_and_the_ledger_is_truthful(
 
 ADOPTING = [
     *("claimed", "before input", "after input"),
-    *("before first attempt fence", "after first attempt fence", "decision"),
+    *("before first attempt fence", "decision", "after first attempt fence"),
     *("before report", "after report"),
 ]
 

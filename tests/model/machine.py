@@ -21,10 +21,10 @@ from perago.ledger.sql import SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Commit, Staging, Status
-from perago.testing import Fault, Lab, LoseAnswer, ManualClock, Run
+from perago.testing import Fault, Lab, ManualClock, Run
 from perago.workspace.sweeper import remove_room_of
 from tests.model.tasks import DEPOSITS, GIVEN
-from tests.model.walker import Held, Walker
+from tests.model.walker import Held, Unanswered, Walker
 
 MOST_ALIVE = 4
 BY_HAND = 2
@@ -112,7 +112,7 @@ class Publications(RuleBasedStateMachine):
             self.held.append(Held())
             faults.append(self.held[-1])
         elif trouble != "none":
-            faults.append(LoseAnswer("apply", applied=trouble == "applied"))
+            faults.append(Unanswered(applied=trouble == "applied"))
         self.walkers.append(Walker(begin, *faults))
         self.walkers[-1].walk(to)
 

@@ -59,6 +59,23 @@ class Held:
                 return
 
 
+class Unanswered:
+    """A fault: the answer to the publication is lost, if the attempt lives until it publishes."""
+
+    def __init__(self, *, applied: bool) -> None:
+        self._applied = applied
+
+    def at(self, point: str, scene: Scene) -> None:
+        """Do nothing."""
+
+    def around(self, call: str, action: Callable[[], object]) -> object:
+        if call != "apply":
+            return action()
+        if self._applied:
+            action()
+        raise OutcomeUnknownError("its answer was lost")
+
+
 class Walker:
     """One execution in a thread of its own; it and its owner never run at the same time."""
 

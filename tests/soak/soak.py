@@ -293,7 +293,7 @@ class Soak:
 def soak(minutes: float, seed: int, root: Path) -> Report:
     """Run it all."""
     (root / "logs").mkdir()
-    with start("soak", root) as instance:
+    with start("soak", root / "servers") as instance:
         rig = Soak(instance, root, seed)
         rig.prepare()
         with ExitStack() as stack:

@@ -73,5 +73,7 @@ def test_what_cannot_be_fetched_is_one_sentence(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(RuntimeConfigError, match="no place for Spark's jars"):
+    with pytest.raises(
+        RuntimeConfigError, match=r"the directory of Spark's jars .* cannot be used"
+    ):
         jars.provide(tmp_path / "file" / "jars", [ONE])
