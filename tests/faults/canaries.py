@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
+
+from tests.canary import traces
 
 FILES = {"data.bin": b"not yours" * 100, "deep/er/notes.txt": b"nor this", "empty": b""}
 LONG_AGO = 978307200.0
@@ -60,17 +60,6 @@ def _unseen(path: Path) -> bytes:
         return file.read()
 
 
-def spellings(key: str) -> list[bytes]:
-    """Write a key in every way that can be read back: plain, URL, hex, base64 at each offset."""
-    raw = key.encode()
-    found = {raw, quote(key, safe="").encode(), raw.hex().encode(), raw.hex().upper().encode()}
-    for lead in range(3):
-        first, last = -(-8 * lead // 6), (8 * lead + 8 * len(raw)) // 6
-        for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            found.add(encode(b"\0" * lead + raw)[first:last])
-    return sorted(found)
-
-
 @dataclass
 class CanaryKey:
     """A key in the worker's reach; it may be written nowhere."""
@@ -80,7 +69,7 @@ class CanaryKey:
 
     def is_in(self, content: bytes) -> bool:
         """Tell whether something holds the key, however it is written."""
-        return any(spelling in content for spelling in spellings(self.key))
+        return any(spelling in content for spelling in traces(self.key).values())
 
     def findings(self, places: Iterable[Path]) -> list[str]:
         """Look through files; one that has not changed since is not read again."""

@@ -35,6 +35,11 @@ class Family:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
+MODEL_TESTS = (
+    "tests/model",
+    "tests/protocol/test_publication_histories.py",
+    "tests/lifecycle/test_completed_step.py",
+)
 FAMILIES = (
     Family(
         "kill",
@@ -157,8 +162,8 @@ FAMILIES = (
     Family(
         "model",
         "the publication core over all small histories, and state machines on the stores",
-        ("tests/model", "tests/protocol/test_publication_histories.py"),
-        inputs=("tests/model", "tests/protocol/test_publication_histories.py"),
+        MODEL_TESTS,
+        inputs=MODEL_TESTS,
         settings={"PERAGO_MODEL_FULL": "1", "PERAGO_MACHINE_EXAMPLES": "60"},
     ),
     Family(

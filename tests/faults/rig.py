@@ -240,9 +240,13 @@ class Rig(Stage):
 
     def told_or_touched(self, execution: Mapping[str, Any]) -> Iterator[str]:
         """Find the worker's key in what was said, and marks on what is not the attempt's."""
-        yield from self.outside.findings()
         if self.key.is_in(json.dumps(execution).encode()):
             yield f"V8: the secret key is in the execution {execution['workflowId']}"
+        yield from self.beside()
+
+    def beside(self) -> Iterator[str]:
+        """Find the worker's key in files, and marks on what is not the attempt's, as of now."""
+        yield from self.outside.findings()
         places = [self.directory / "logs", self.directory / "home", self.root]
         yield from self.key.findings([*places, *self.directory.glob("worker-*.log")])
 
