@@ -67,6 +67,16 @@ def beside(workspace: Path, params: Text) -> Wrote:
     return Wrote(length=1)
 
 
+@task(
+    name="forgetful",
+    owner_email=OWNER,
+    workspace=WorkspaceSpec(prefix="ws", post=[require_file("out.txt")]),
+)
+def forgetful(workspace: Path, params: Text) -> Wrote:
+    (workspace / "other.txt").write_text(params.text)
+    return Wrote(length=0)
+
+
 @task(name="keep", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws"))
 def keep(workspace: Path, params: Text) -> Wrote:
     """Publish a copy of what an earlier attempt wrote."""

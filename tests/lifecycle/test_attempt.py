@@ -189,6 +189,11 @@ def test_t3_a_missing_input_is_terminal_and_a_missing_result_is_not(lab: Lab) ->
     lab.store.remove(lab.repository, "main", "ws/in.txt")
     lab.store.commit_branch(lab.repository, "main", "without input", {})
     assert lab.run(tasks.write).status is Status.FAILED_WITH_TERMINAL_ERROR
+    without = lab.head
+    run = lab.run(tasks.forgetful)
+    assert run.status is Status.FAILED
+    assert "post guardrail: PostGuardrailViolation: require_file('out.txt')" in run.reason
+    assert lab.head == without
 
 
 def test_invalid_params_are_terminal_and_their_values_are_not_told(lab: Lab) -> None:

@@ -368,7 +368,7 @@ MUTANTS = (
         "            if self.clock.monotonic() >= deadline:\n                raise lost\n",
         "            if self.clock.monotonic() >= deadline:\n"
         "                return Published(decision.head, target.fence)\n",
-        _LIFE.format("p11 or p6"),
+        "tests/lifecycle/test_attempt.py -k p11",
     ),
     Mutant(
         "P8",

@@ -135,6 +135,11 @@ def test_d2_a_hostile_key_fails_the_whole_plan_and_is_named_escaped(prefix: str,
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize("path", ["/etc/passwd", "//etc", "/"])
+def test_d2_an_absolute_path_is_called_absolute(path: str) -> None:
+    assert refuse_path(path) == "is absolute"
+
+
 TWINS = {
     "case": ("Data.csv", "data.csv"),
     "case of a directory on the way": ("A/x", "a/x"),

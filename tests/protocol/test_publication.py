@@ -155,6 +155,7 @@ def test_k2_lineage_looks_at_every_commit_of_the_range() -> None:
 VISIBLE: list[tuple[str, Write, str, Commit, bool]] = [
     ("merged", Merge("A", "C"), "M", Commit("M", ("A",)), True),
     ("merged, then moved on", Merge("A", "C"), "M", Commit("X", ("M",)), False),
+    ("another merged on the same head", Merge("A", "C"), "M", Commit("X", ("A",)), False),
     ("merged onto another head", Merge("A", "C"), "M", Commit("M", ("X",)), False),
     ("merged without squash", Merge("A", "C"), "M", Commit("M", ("A", "C")), False),
     ("merge left no parent", Merge("A", "C"), "M", Commit("M", ()), False),
