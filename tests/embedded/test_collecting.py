@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -127,6 +128,23 @@ def test_a_file_without_a_row_is_not_trusted(
     store.open_staging(staging, "main")
     store.write(staging, [Put("k", entry, source)], [], lambda _: None)
     assert broken.read_bytes() == content
+    check(store)
+
+
+def test_v4_what_was_collected_is_stored_again_when_it_comes_back(
+    store: EmbeddedStore, clock: Clock, root: Path
+) -> None:
+    old = store.head("demo", "main").id
+    commit(store, "main", "c", b"comes back")
+    store.hard_reset("demo", "main", old)
+    clock.pass_(2 * DAY)
+    assert store.collect(DAY).objects == 1
+    with sqlite3.connect(root / "catalogue.sqlite") as db:  # A row without a file is a promise.
+        recorded = db.execute("SELECT count(*) FROM objects").fetchone()[0]
+    db.close()
+    assert recorded == files(root)
+    commit(store, "main", "c", b"comes back")
+    assert tree(store, "demo", "main")["c"] == b"comes back"
     check(store)
 
 
