@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,16 +14,7 @@ from perago.fencing import AttemptFence
 from perago.protocol.values import WorkspaceInput
 from perago.testing import Lab
 from tests.lifecycle import tasks
-from tests.lifecycle.tasks import GIVEN
 from tests.patience import LIMIT
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    lab = Lab(tmp_path / "lab")
-    lab.commit(GIVEN)
-    yield lab
-    lab.close()
 
 
 def fence_of(lab: Lab, ahead: Ahead) -> tuple[AttemptFence, WorkspaceInput]:

@@ -7,13 +7,6 @@ import pytest
 from perago.protocol.values import Status
 from perago.testing import POINTS, FailAt, Lab, MoveHeadAt
 from tests.lifecycle import tasks
-from tests.lifecycle.tasks import GIVEN
-
-
-@pytest.fixture
-def lab(perago_lab: Lab) -> Lab:
-    perago_lab.commit(GIVEN)
-    return perago_lab
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,6 @@ from perago.testing import Lab
 from perago.testing.broker import ScriptedBroker
 from perago.workspace.rooms import AttemptRooms
 from tests.lifecycle import tasks
-from tests.lifecycle.tasks import GIVEN
 
 WRITTEN = POINTS.index("decision")
 """The last durable point before the visible write."""
@@ -79,14 +78,6 @@ class BreakAt:
 
     def progress(self, phase: str, done: int, total: int) -> None:
         self._inner.progress(phase, done, total)
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    lab = Lab(tmp_path / "lab")
-    lab.commit(GIVEN)
-    yield lab
-    lab.close()
 
 
 def attempt(lab: Lab, how: str, point: str) -> tuple[Outcome, ScriptedBroker, list[str], Claim]:
