@@ -28,9 +28,13 @@ def every_page() -> list[str]:
     return [page for page in relative if not page.startswith("docs/_build/")]
 
 
+def fenced(page: str) -> list[Block]:
+    """List the code blocks of a page, in order."""
+    return [Block(match["language"], match["text"]) for match in _FENCE.finditer(text_of(page))]
+
+
 def blocks(page: str, language: str) -> list[str]:
-    found = (Block(match["language"], match["text"]) for match in _FENCE.finditer(text_of(page)))
-    return [block.text for block in found if block.language == language]
+    return [block.text for block in fenced(page) if block.language == language]
 
 
 def modules(page: str) -> dict[str, str]:
