@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perago.cli.exits import FAILED, INTERRUPTED
-from perago.cli.screen import AsJson, block, emit, fields, plain, say
+from perago.cli.ending import conclude, warn
+from perago.cli.screen import AsJson
 
 if TYPE_CHECKING:
-    from perago.brokers.local import RunRecord
     from perago.cli.workflow_source import WorkflowSource
-    from perago.wiring import Home
 
 _OF_A_NEW_RUN = {
     "target": "a workflow",
@@ -95,6 +93,7 @@ def run(
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
     kind = chosen_store(store)
     session = Session(home_of(settings), settings, jobs, mode, kind, as_json)
+    warnings: list[str] = []
     if resume is not None:
         _refuse_for_resume(context)
         session.home.existing()
@@ -110,11 +109,13 @@ def run(
                 remedy="give its params as --params JSON",
             )
         _refuse_without_effect(context, found, given)
+        warnings = found.check_names(given)
+        warn(warnings, as_json=as_json)
         if "workspace" not in given and found.needs_workspace:
             opened = open_store(session.home, settings, kind)
             given["workspace"] = workspace_for(opened, found, repository, branch, source)
         ended = session.start(found, given)
-    _conclude(ended, as_json, home_of(settings), _again(context))
+    conclude(ended, home_of(settings), _again(context), warnings, as_json=as_json)
 
 
 def _given(context: typer.Context, name: str) -> bool:
@@ -169,43 +170,3 @@ def _again(context: typer.Context) -> str:
         if _given(context, name):
             words += [_OF_A_NEW_RUN[name], str(values[name])]
     return shlex.join(words)
-
-
-def _advise(ended: RunRecord, home: Home, again: str) -> None:
-    """Say what helps: a resumed run has the same workflow and the same input."""
-    from perago.cli.advice import failed_in, next_steps
-    from perago.observe.attempts import story
-
-    events = (home.events.of_execution(each) for each in home.events.executions(ended.id))
-    phase = failed_in([story(each) for each in events if each])
-    home.close()
-    for text, command in next_steps(phase, ended.id, again):
-        say(f"[dim]{plain(text)}[/dim]\n  {plain(command)}")
-
-
-def _conclude(ended: RunRecord, as_json: bool, home: Home, again: str) -> None:
-    """Say how it ended, and what can be done next."""
-    if as_json:
-        emit(
-            {
-                "run": ended.id,
-                "status": ended.status,
-                "reason": ended.reason,
-                "output": ended.output,
-            }
-        )
-    elif ended.status == "COMPLETED":
-        say(f"\n[green]COMPLETED[/green]  run {plain(ended.id)}")
-        shown = {name: value for name, value in ended.output.items() if name != "workspace"}
-        fields({plain(name): plain(value) for name, value in shown.items() if value is not None})
-        say("\n[dim]look:[/dim] perago log    [dim]or:[/dim] perago inspect " + ended.id[:8])
-    elif ended.status == "RUNNING":
-        say(f"\n[yellow]stopped[/yellow]; resume with: perago run --resume {ended.id}")
-    else:
-        say(f"\n[red]{plain(ended.status)}[/red]  {block(ended.reason)}")
-        say(f"[dim]look:[/dim] perago inspect {ended.id[:8]}")
-        _advise(ended, home, again)
-    if ended.status == "RUNNING":
-        raise typer.Exit(INTERRUPTED)
-    if ended.status != "COMPLETED":
-        raise typer.Exit(FAILED)
