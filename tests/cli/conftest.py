@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +62,43 @@ def perago(project: Path) -> Perago:
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def on_terminal(project: Path) -> Perago:
+    """Run ``perago`` in the project directory on a terminal of 80 columns."""
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PERAGO_", "LAKECTL_", "CONDUCTOR_", "COLUMNS", "NO_COLOR"))
+    } | {"TERM": "xterm-256color"}
+
+    def run(*arguments: str, columns: int = 80) -> Answer:
+        words = [sys.executable, "-m", "perago", *arguments]
+        leader, terminal = os.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with subprocess.Popen(
+            words, cwd=project, env=environment, stdin=terminal, stdout=terminal, stderr=terminal
+        ) as process:
+            os.close(terminal)
+            shown = b"".join(iter(lambda: _read(leader), b""))
+            code = process.wait(LIMIT)
+        os.close(leader)
+        return Answer(code, shown.decode().replace("\r\n", "\n"), "")
+
+    return run
+
+
+def _read(leader: int) -> bytes:
+    try:
+        return os.read(leader, 65536)
+    except OSError:  # Linux says so when nobody has the terminal any more.
+        return b""
+
+
+def written(shown: str) -> str:
+    """Return the characters of a terminal's output, without colours and cursor movements."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from perago.errors import PeragoError, RuntimeConfigError, UsageError
 from perago.protocol.printable import printable
 from perago.settings import load_settings
 from perago.wiring import Home
-from tests.cli.conftest import Perago
+from tests.cli.conftest import Perago, written
 from tests.test_architecture import MODULES, Module
 
 HOSTILE = {
@@ -28,20 +29,30 @@ HOSTILE = {
     "closing": "x[/]y",
     "separator": "a\u2028+ forged",
     "c1": "a\x9b31mred",
+    "number": "one:two:0",
+    "backslash": "dir\\",
+    "backslashes": "dir\\\\\\",
+    "escaped": "a\\[red]",
+    "half a tag": "[bold",
+    "link": "https://example.com/[link=x]",
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=list(HOSTILE))
 def test_a_name_is_one_line_of_characters(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     screen.say(f"[green]+[/green] {screen.plain(name)}")
+    screen.say(f"[bold]{screen.plain(name)}[/bold]{screen.plain(name)} {screen.plain('x]')}")
     screen.table(["name", "more"], [[screen.plain(name), 1]])
     screen.fields({"name": screen.plain(name)})
     screen.complain(UsageError(f"no {name}", remedy="give another"), as_json=False)
     lines = "".join(capsys.readouterr()).rstrip("\n").split("\n")
-    assert len(lines) == (6 if name == HOSTILE["line"] else 5)
+    assert len(lines) == (7 if name == HOSTILE["line"] else 6)
     assert all(line.isprintable() for line in lines)
     shown = name if name.isprintable() else printable(name)
     assert lines[0] == f"+ {shown}"
+    assert lines[1] == f"{shown}{shown} x]"
+    assert lines[3].split() == [*shown.split(), "1"]
+    assert lines[4] == f"  name  {shown}"
     assert not any(line.startswith(("+ forged", "- forged")) for line in lines)
 
 
@@ -130,6 +141,108 @@ def test_a_broken_env_file_is_one_sentence(tmp_path: Path, text: bytes, why: str
     with pytest.raises(RuntimeConfigError, match=why) as told:
         load_settings({}, tmp_path)
     assert len(str(told.value)) < 500
+
+
+# --- every command, with names that could be taken for something else ----------------------------
+
+NAMES = {
+    "workflow": "[red]flow:fire:[/red]",
+    "task": "[bold]count\\",
+    "step": "one[blue]",
+    "file": "dir:fire:x/one:two:0/[green]a[/green].txt",
+    "value": ":smile: [link=x]https://example.com[/link] 1",
+}
+TASKS = f"""
+from pathlib import Path
+from pydantic import BaseModel
+from perago import RetryPolicy, TaskControls, TaskFailed, WorkspaceSpec, forbid_glob, task
+
+class Params(BaseModel):
+    text: str
+
+class Result(BaseModel):
+    text: str
+
+@task(
+    name={NAMES["task"]!r},
+    owner_email="a@example.com",
+    workspace=WorkspaceSpec(post=[forbid_glob("*.[tmp]")]),
+    controls=TaskControls(retry=RetryPolicy(count=0)),
+)
+def count(workspace: Path, params: Params) -> Result:
+    print(params.text)
+    if params.text == "fail [red]x":
+        raise ValueError(params.text)
+    (workspace / {NAMES["file"]!r}).write_text(params.text)
+    return Result(text=params.text)
+"""
+WORKFLOW = {
+    "name": NAMES["workflow"],
+    "version": 1,
+    "tasks": [
+        {
+            "name": NAMES["task"],
+            "taskReferenceName": NAMES["step"],
+            "type": "SIMPLE",
+            "inputParameters": {
+                "workspace": "${workflow.input.workspace}",
+                "params": {"text": "${workflow.input.text}"},
+            },
+        }
+    ],
+    "outputParameters": {"said [red]": "${workflow.input.text}"},
+}
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_what_users_name_is_shown_as_they_named_it(
+    project: Path, perago: Perago, on_terminal: Perago, terminal: bool
+) -> None:
+    (project / "tasks.py").write_text(TASKS)
+    (project / "flow.json").write_text(json.dumps(WORKFLOW))
+    file = project / "data" / NAMES["file"]
+    file.parent.mkdir(parents=True)
+    file.write_text("before")
+
+    def shown(*arguments: str) -> str:
+        if not terminal:
+            answer = perago(*arguments)
+            return answer.out + answer.err
+        return written(on_terminal(*arguments, columns=200).out)
+
+    ran = shown("run", "flow.json", "tasks", "--from", "data", "-i", f"text={NAMES['value']}")
+    for text in (NAMES["workflow"], NAMES["step"], f"said [red]  {NAMES['value']}"):
+        assert text in ran
+    assert f"{NAMES['step']} | {NAMES['value']}" in ran
+    failed = shown("run", "flow.json", "tasks", "-i", "text=fail [red]x")
+    assert "ValueError: fail [red]x" in failed
+
+    assert NAMES["workflow"] in shown("runs")
+    assert NAMES["task"] in shown("check", "tasks", "flow.json")
+    assert NAMES["task"] in shown("report")
+    assert NAMES["step"] in shown("log")
+    assert f"~ {NAMES['file']}" in shown("diff")
+    inspected = shown("inspect", "main")
+    for text in (NAMES["step"], f"({NAMES['task']})", f"~ {NAMES['file']}", "'*.[tmp]'"):
+        assert text in inspected
+    for arguments in (
+        ("log", NAMES["value"]),
+        ("log", "--branch", NAMES["value"]),
+        ("inspect", NAMES["value"]),
+        ("run", f"{NAMES['file']}.json", "tasks"),
+        ("run", "--resume", NAMES["value"]),
+    ):
+        said = shown(*arguments)
+        assert any(NAMES[kind] in said for kind in ("value", "file")), said
+
+
+def test_only_one_module_makes_consoles() -> None:
+    """Another one would read names for pictures, markup, numbers and links again."""
+    makers = re.compile(r"\bConsole\(|\bTextColumn\(|\bfrom_markup\(|import print\b|rich\.print\b")
+    found = {module.name for module in MODULES if makers.search(module.text)}
+    assert found == {"perago.terminal", "perago.cli.screen"}
+    text = next(module.text for module in MODULES if module.name == "perago.cli.screen")
+    assert len(makers.findall(text)) == 1, "markup is read in one place"
 
 
 # --- no name is printed without it ----------------------------------------------------------------

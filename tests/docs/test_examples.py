@@ -82,6 +82,18 @@ def test_the_tutorial_can_be_followed(tmp_path: Path, run: Run) -> None:
     assert "looked only" in run("perago", "run", "tasks:top_words", "--params", '{"top": 2}')
 
 
+def test_a_project_inside_the_clone_has_its_own_pytest_settings(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "pyproject.toml").write_text(text_of("pyproject.toml"))
+    run("perago", "init", "words")
+    run_there = f"import os, runpy; os.chdir({str(tmp_path / 'words')!r})"
+    (tmp_path / "inside.py").write_text(
+        f"{run_there}; runpy.run_module('pytest', run_name='__main__')\n"
+    )
+    shown = run("inside")
+    assert "2 passed" in shown
+    assert "configfile: pytest.ini" in shown
+
+
 def test_the_tutorial_only_adds_to_the_template() -> None:
     template = (ROOT / "src/perago/template/tasks.py").read_text()
     _, body, _ = blocks("docs/tutorial.md", "python")

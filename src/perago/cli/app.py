@@ -40,8 +40,7 @@ from perago.redaction import hide
 app = typer.Typer(
     name="perago",
     cls=Group,
-    help="Each task attempt is a transaction on a versioned workspace.\n\n"
-    "Start with: perago init demo; cd demo; perago run workflow.json tasks",
+    help="Each task attempt is a transaction on a versioned workspace.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -11,7 +11,12 @@ from perago.cli.screen import AsJson, changes, emit, plain, say, short
 
 
 def diff(
-    left: Annotated[str, typer.Argument(help="Older commit or branch.")],
+    left: Annotated[
+        str | None,
+        typer.Argument(
+            help="Older commit or branch; the one before RIGHT when left out.", show_default=False
+        ),
+    ] = None,
     right: Annotated[str, typer.Argument(help="Newer commit or branch.")] = "main",
     repository: Annotated[
         str | None, typer.Option("--repo", "-r", help="Repository, when there are several.")
@@ -19,13 +24,14 @@ def diff(
     prefix: Annotated[str, typer.Option(help="Only paths below this directory.")] = "/",
     as_json: AsJson = False,
 ) -> None:
-    """List the files that differ between two versions."""
+    """List the files that differ between two versions, or what the newest commit changed."""
     from perago.wiring import home_here
 
     select = selection_of(prefix)
     home = home_here().existing()
     name = repository_of(home, repository)
-    old, new = home.store.commit(name, left), home.store.commit(name, right)
+    new = home.store.commit(name, right)
+    old = home.store.commit(name, left or new.parent or new.id)
     found = home.store.diff(name, old.id, new.id, select.root)
     if as_json:
         emit(

@@ -1,4 +1,4 @@
-"""Help texts: commands in groups, headings that stand out on a terminal.
+"""Help texts: an example first, commands in groups, headings that stand out on a terminal.
 
 Typer's own decoration imports a Markdown parser and a highlighter, which takes longer than all
 the rest of ``perago --help``.
@@ -14,6 +14,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from perago.cli.examples import EXAMPLES
+
 _OTHERS: Final = "Commands"
 
 
@@ -23,6 +25,7 @@ class Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help text."""
         _dress(formatter)
+        _begin(ctx, formatter)
         super().format_help(ctx, formatter)
 
 
@@ -32,6 +35,7 @@ class Group(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help text."""
         _dress(formatter)
+        _begin(ctx, formatter)
         super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -51,9 +55,23 @@ class Group(TyperGroup):
                 formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
 
 
+def _begin(ctx: Any, formatter: Any) -> None:
+    """Write the example of a command as a line of its own, so that it can be pasted."""
+    # The program may run under another name (python -m perago); the example is the same.
+    words = ctx.command_path.split()[len(ctx.find_root().command_path.split()) :]
+    example = EXAMPLES.get(" ".join(["perago", *words]))
+    if example is not None:
+        shown = typer.style(example, fg="green") if _on_terminal() else example
+        formatter.write(f"{shown}\n\n")
+
+
+def _on_terminal() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
 def _dress(formatter: Any) -> None:
     """Make headings bold, on a terminal."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+    if not _on_terminal():
         return
     plain: Callable[[str], None] = formatter.write_heading
     formatter.write_heading = lambda heading: plain(typer.style(heading, bold=True, fg="cyan"))

@@ -24,7 +24,8 @@ def inspect(
         str,
         typer.Argument(
             metavar="ID",
-            help="A task, execution, run or commit id; its first characters are enough.",
+            help="A task, execution, run or commit id, or a branch; the first characters of an id "
+            "are enough.",
         ),
     ],
     repository: Annotated[

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from perago.cli.screen import console
+from perago.terminal import console, text_column
 
 
 @contextmanager
 def bytes_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     """Draw bytes on standard error while a transfer runs."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
 
     terminal = console(stderr=True)
     progress = Progress(
-        TextColumn("{task.description}"),
+        text_column(),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
@@ -31,10 +31,10 @@ def bytes_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def count_bar(what: str) -> Iterator[Callable[[int], None]]:
     """Count on standard error; nobody knows up to where."""
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn
 
     terminal = console(stderr=True)
-    columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    columns = (SpinnerColumn(), MofNCompleteColumn(), text_column())
     with Progress(
         *columns, console=terminal, transient=True, disable=not terminal.is_terminal
     ) as progress:
@@ -45,10 +45,10 @@ def count_bar(what: str) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def share_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """Draw how much is done of how much, on standard error."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
     terminal = console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    columns = (BarColumn(), MofNCompleteColumn(), text_column())
     with Progress(
         *columns, console=terminal, transient=True, disable=not terminal.is_terminal
     ) as progress:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perago.cli.exits import FAILED, INTERRUPTED
-from perago.cli.screen import AsJson, block, emit, fields, plain, say
+from perago.cli.ending import conclude, warn
+from perago.cli.screen import AsJson
 
 if TYPE_CHECKING:
-    from perago.brokers.local import RunRecord
+    from perago.cli.workflow_source import WorkflowSource
+
+_OF_A_NEW_RUN = {
+    "target": "a workflow",
+    "modules": "modules",
+    "repository": "--repo",
+    "branch": "--branch",
+    "source": "--from",
+    "values": "--input",
+    "input_file": "--input-file",
+    "params": "--params",
+    "store": "--store",
+}
+"""What a run remembers; none of it can be changed by resuming."""
+_OF_THE_WORKSPACE = ("repository", "branch", "source")
 
 
 def run(
@@ -32,7 +47,7 @@ def run(
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Go on with a run that crashed, stopped or failed."),
+        typer.Option(metavar="RUN", help="Resume a run that crashed, stopped or failed."),
     ] = None,
     repository: Annotated[
         str | None, typer.Option("--repo", "-r", help="Repository; made when it does not exist.")
@@ -78,9 +93,9 @@ def run(
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
     kind = chosen_store(store)
     session = Session(home_of(settings), settings, jobs, mode, kind, as_json)
+    warnings: list[str] = []
     if resume is not None:
-        if target is not None:
-            raise UsageError("--resume takes no workflow", remedy="the run remembers its own")
+        _refuse_for_resume(context)
         session.home.existing()
         ended = session.resume(resume)
     elif target is None:
@@ -93,36 +108,65 @@ def run(
                 f"a single task has no input {extra[0]!r}",
                 remedy="give its params as --params JSON",
             )
+        _refuse_without_effect(context, found, given)
+        warnings = found.check_names(given)
+        warn(warnings, as_json=as_json)
         if "workspace" not in given and found.needs_workspace:
             opened = open_store(session.home, settings, kind)
             given["workspace"] = workspace_for(opened, found, repository, branch, source)
         ended = session.start(found, given)
-    _conclude(ended, as_json)
+    conclude(ended, home_of(settings), _again(context), warnings, as_json=as_json)
 
 
-def _conclude(ended: RunRecord, as_json: bool) -> None:
-    """Say how it ended, and what can be done next."""
-    if as_json:
-        emit(
-            {
-                "run": ended.id,
-                "status": ended.status,
-                "reason": ended.reason,
-                "output": ended.output,
-            }
-        )
-    elif ended.status == "COMPLETED":
-        say(f"\n[green]COMPLETED[/green]  run {plain(ended.id)}")
-        shown = {name: value for name, value in ended.output.items() if name != "workspace"}
-        fields({plain(name): plain(value) for name, value in shown.items() if value is not None})
-        say("\n[dim]look:[/dim] perago log    [dim]or:[/dim] perago inspect " + ended.id[:8])
-    elif ended.status == "RUNNING":
-        say(f"\n[yellow]stopped[/yellow]; go on with: perago run --resume {ended.id}")
-    else:
-        say(f"\n[red]{plain(ended.status)}[/red]  {block(ended.reason)}")
-        say(f"[dim]look:[/dim] perago inspect {ended.id[:8]}")
-        say(f"[dim]when it is mended, go on with:[/dim] perago run --resume {ended.id}")
-    if ended.status == "RUNNING":
-        raise typer.Exit(INTERRUPTED)
-    if ended.status != "COMPLETED":
-        raise typer.Exit(FAILED)
+def _given(context: typer.Context, name: str) -> bool:
+    """Tell whether somebody gave an option, even if it is the default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _refuse_for_resume(context: typer.Context) -> None:
+    """Refuse what a resumed run would have to ignore."""
+    from perago.errors import UsageError
+
+    for name, shown in _OF_A_NEW_RUN.items():
+        if _given(context, name):
+            raise UsageError(
+                f"--resume and {shown} contradict each other: a run keeps its workflow, its input "
+                "and its workspace",
+                remedy=f"leave out {shown} to resume the run, or --resume to start a new one",
+            )
+
+
+def _refuse_without_effect(
+    context: typer.Context, found: WorkflowSource, given: dict[str, object]
+) -> None:
+    """Refuse options about a workspace that is not used, or is given as input."""
+    from perago.errors import UsageError
+
+    for name in _OF_THE_WORKSPACE:
+        if not _given(context, name):
+            continue
+        shown = _OF_A_NEW_RUN[name]
+        if "workspace" in given:
+            raise UsageError(
+                f"{shown} and the input 'workspace' contradict each other",
+                remedy=f"leave out one of them: the input names repository, branch and commit, "
+                f"{shown} makes Perago do it",
+            )
+        if not found.needs_workspace:
+            raise UsageError(
+                f"{shown} has no effect: no task here has a workspace",
+                remedy=f"leave out {shown}, or declare workspace=WorkspaceSpec(...) in @task",
+            )
+
+
+def _again(context: typer.Context) -> str:
+    """Return the command of a new run like this one; a resumed run does not know its file."""
+    values = context.params
+    words = ["perago", "run", values["target"] or "WORKFLOW", *(values["modules"] or ["MODULE"])]
+    if values["target"] and not values["modules"]:
+        words.pop()
+    for name in ("store", "repository", "branch"):
+        if _given(context, name):
+            words += [_OF_A_NEW_RUN[name], str(values[name])]
+    return shlex.join(words)

@@ -13,48 +13,47 @@ import typer
 from perago.errors import PeragoError
 from perago.protocol.printable import printable, printable_lines
 from perago.redaction import hidden, hide
+from perago.terminal import console
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
+    from rich.text import Text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 SHORT = 12
 
-
-def console(*, stderr: bool = False, width: int | None = None, soft_wrap: bool = True) -> Console:
-    """Open the terminal: every console is made here, so that no name becomes a picture.
-
-    Markup is ours; what others named comes through :func:`plain`, or is not printed at all.
-    """
-    from rich.console import Console
-
-    return Console(stderr=stderr, width=width, soft_wrap=soft_wrap, highlight=False, emoji=False)
+# Markup is ours alone: in a text of somebody else the two characters that could act as markup are
+# replaced until the markup has been read. Escaping with backslashes cannot do this, because a name
+# may end in one, and because two names can make one tag together.
+_KEPT = str.maketrans({"[": "\ue000", "\\": "\ue001"})
+_BACK = str.maketrans({"\ue000": "[", "\ue001": "\\"})
 
 
 def say(text: str = "") -> None:
     """Print to standard output, with rich markup where the text has it."""
-    console().print(safe(text))
+    console().print(marked(text))
 
 
 def note(text: str) -> None:
     """Print to standard error: warnings and remarks that are not the answer."""
-    console(stderr=True).print(safe(text))
+    console(stderr=True).print(marked(text))
 
 
-def safe(text: str) -> str:
-    """Hide keys, and escape whatever moves a cursor or turns the writing; line ends stay.
+def marked(text: str) -> Text:
+    """Read our markup; what came through :func:`plain` or :func:`block` has none.
 
-    Nothing should be left to escape here: names come through :func:`plain`. Where one did not,
-    its backslashes stay as they are, because they may be those that keep markup from acting.
+    Keys are hidden, and whatever moves a cursor or turns the writing is escaped; line ends stay.
     """
-    return "\n".join(map(_seen, hide(text).split("\n")))
+    from rich.text import Text
+
+    drawn = Text.from_markup("\n".join(map(_seen, hide(text).split("\n"))), emoji=False)
+    drawn.plain = drawn.plain.translate(_BACK)
+    return drawn
 
 
 def _seen(line: str) -> str:
     """Escape what cannot be seen, and nothing else."""
-    if line.isprintable():
-        return line
-    return "".join(c if c.isprintable() else printable(c) for c in line)
+    return "".join(c if c.isprintable() or ord(c) in _BACK else printable(c) for c in line)
 
 
 def emit(value: object) -> None:
@@ -99,24 +98,22 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 def plain(text: object) -> str:
     """Make any text safe to print: no markup, one line, no character that cannot be seen."""
-    return _unmarked(printable(text))
+    return printable(hide(str(text))).translate(_KEPT)
 
 
 def block(text: object) -> str:
     """Make a text of several lines safe to print; they are set in, so that none is like ours."""
-    return _unmarked(printable_lines(text))
-
-
-def _unmarked(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+    return printable_lines(hide(str(text))).translate(_KEPT)
 
 
 def _cell(value: object) -> RenderableType:
     """Take what draws itself as it is; a text stays in its row, whatever is in it."""
     if hasattr(value, "__rich_console__") or hasattr(value, "__rich__"):
         return cast("RenderableType", value)
+    return marked(_one_line(value))
+
+
+def _one_line(value: object) -> str:
     return _seen(hide(str(value)))
 
 
@@ -171,4 +168,4 @@ def fields(pairs: Mapping[str, object]) -> None:
     """Print a short list of names and values."""
     width = max(map(len, pairs), default=0)
     for name, value in pairs.items():
-        say(f"  [dim]{name:<{width}}[/dim]  {_cell(value)}")
+        say(f"  [dim]{name:<{width}}[/dim]  {_one_line(value)}")

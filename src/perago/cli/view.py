@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from perago.cli.screen import block, changes, console, plain, safe, short
+from perago.cli.screen import block, changes, marked, plain, short
+from perago.terminal import console
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -158,7 +159,7 @@ class RunView:
             )
         elif name == "alert":
             said = f"{plain(event['subject'])}: {plain(event['reason'])}"
-            self._console.print(safe(f"[yellow]alert[/yellow] {said}"))
+            self._console.print(marked(f"[yellow]alert[/yellow] {said}"))
         elif task_id:
             if task_id not in self._steps:  # scheduled before this command began
                 self._schedule(name, task_id, event)
@@ -183,7 +184,7 @@ class RunView:
             step.seconds = float(event["seconds"])
             if self._live is None:
                 said = f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
-                self._console.print(safe(said))
+                self._console.print(marked(said))
 
     def _table(self) -> RenderableType:
         from rich.table import Table
@@ -192,11 +193,11 @@ class RunView:
         for step in self._steps.values():
             seconds = step.seconds if step.status else time.monotonic() - step.began
             row = (step.icon, step.label, f"[dim]{seconds:.1f} s[/dim]", step.story)
-            table.add_row(*map(safe, row))
+            table.add_row(*map(marked, row))
         return table
 
     def _print(self, lead: str, event: Mapping[str, Any]) -> None:
-        self._console.print(safe(lead + plain(event["line"])))
+        self._console.print(marked(lead + plain(event["line"])))
 
 
 def view_for(*, as_json: bool, live: bool) -> View:

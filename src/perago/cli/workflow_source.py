@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perago.brokers.conductor.builder import definition_of_builder
+from perago.brokers.local import parse_workflow
 from perago.definition import TaskDefinition
 from perago.errors import UsageError, WorkflowDefinitionError
 from perago.modules import load_attribute, load_tasks
 from perago.protocol.reading import OutOfBoundsError, read_json
+from perago.shapes import shape_of
+from perago.workflow.inputs import check_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,12 @@ class WorkflowSource:
     def needs_workspace(self) -> bool:
         """Tell whether any of the tasks works on files."""
         return any(task.workspace is not None for task in self.tasks.values())
+
+    def check_names(self, given: Mapping[str, object]) -> list[str]:
+        """Refuse names that do not fit, before anything is made; return warnings."""
+        parse_workflow(self.definition, self.tasks, self.name)
+        shapes = {name: shape_of(task) for name, task in self.tasks.items()}
+        return check_names(self.definition, shapes, self.name, given)
 
 
 def load_source(target: str, modules: list[str]) -> WorkflowSource:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+from perago.protocol.printable import printable
+from perago.terminal import console, text_column
+
 _LAST_LINE_WIDTH = 60
 
 
@@ -62,31 +65,27 @@ class Drawn(Plain):
 
     @contextmanager
     def step(self, title: str, total: int = 0) -> Iterator[Step]:
-        from rich.console import Console  # noqa: PLC0415 - only where somebody looks
-        from rich.progress import (  # noqa: PLC0415
+        from rich.progress import (  # noqa: PLC0415 - only where somebody looks
             BarColumn,
             Progress,
             SpinnerColumn,
             TaskProgressColumn,
-            TextColumn,
             TimeElapsedColumn,
         )
 
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            text_column(),
             *((BarColumn(bar_width=24), TaskProgressColumn()) if total else ()),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[line]}[/dim]", markup=True),
+            text_column("{task.fields[line]}", "dim"),
         )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        with Progress(*columns, console=console(stderr=True), transient=True) as progress:
             task = progress.add_task(title, total=total or None, line="")
 
             class Bar:
                 def show(self, line: str, done: int) -> None:
-                    from rich.markup import escape  # noqa: PLC0415
-
-                    shown = escape(line[-_LAST_LINE_WIDTH:])
+                    shown = printable(line[-_LAST_LINE_WIDTH:])
                     progress.update(task, completed=min(done, total or done), line=shown)
 
             began = time.monotonic()

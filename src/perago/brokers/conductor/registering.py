@@ -13,7 +13,9 @@ from perago.brokers.local import parse_workflow
 from perago.brokers.local.writers import refuse_parallel_writers
 from perago.definition import TaskDefinition
 from perago.errors import WorkflowDefinitionError
+from perago.shapes import shape_of
 from perago.workflow.chain import refuse_unchained_writers
+from perago.workflow.inputs import check_names
 from perago.workflow.tracing import walk
 
 Workflows = Mapping[str, Mapping[str, Any]]
@@ -27,13 +29,14 @@ def check_workflow(
 
     Two writers of one branch may neither run at the same time (W9) nor one after the other
     without the later one reading the earlier one's output (W9a). A server runs more kinds of task
-    than ``perago run`` does: these are no mistakes.
+    than ``perago run`` does: these are no mistakes. Names that do not fit are.
     """
     _refuse_shapeless(definition, source)
+    misspelt = check_names(definition, {name: shape_of(tasks[name]) for name in tasks}, source)
     writers = frozenset(name for name, task in tasks.items() if task.writable)
     readers = frozenset(name for name, task in tasks.items() if task.workspace) - writers
     refuse_writers_side_by_side(definition, writers, source)
-    warnings = refuse_unchained_writers(definition, writers, readers, source)
+    warnings = misspelt + refuse_unchained_writers(definition, writers, readers, source)
     named = {str(task.get("name")) for task, _ in walk(definition["tasks"])}
     try:
         workflow = parse_workflow(definition, named | set(tasks), source)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -124,11 +123,3 @@ def shown(value: object, limit: int = 60) -> str:
     """Write a JSON value for a message, cut short."""
     text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def close_to(name: str, names: Collection[str]) -> str:
-    """Suggest the nearest known name, or list what there is."""
-    near = difflib.get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return "known are: " + (", ".join(sorted(names)) or "none")

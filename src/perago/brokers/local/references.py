@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perago.brokers.local.expressions import TASK_ID, Expression, expressions_in
-from perago.brokers.local.fields import close_to
 from perago.brokers.local.order import Order
 from perago.brokers.local.scope import TASK_FIELDS, WORKFLOW, WORKFLOW_FIELDS
 from perago.brokers.local.tasks import SimpleTask, SwitchTask, Tasks, WorkflowTask, every
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.spelling import close_to
 
 
 def check_references(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perago.brokers.local.controls import Controls, TimeoutPolicy
 from perago.brokers.local.definition import Workflow
-from perago.brokers.local.fields import Fields, close_to
+from perago.brokers.local.fields import Fields
 from perago.brokers.local.kinds import (
     check_task_fields,
     check_workflow_fields,
@@ -26,6 +26,7 @@ from perago.brokers.local.tasks import (
     every,
 )
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.spelling import close_to
 
 
 def parse_workflow(

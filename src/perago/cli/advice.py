@@ -1,0 +1,44 @@
+"""What helps after a failed run: resuming it, or a new one. Pure.
+
+A run keeps its workflow, its input and the version of the files it reads; only the code of its
+tasks is taken as it is now. So resuming cannot help where one of the former is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perago.observe.attempts import ExecutionStory
+from perago.protocol.values import Phase
+
+_MOVED = frozenset({Phase.FENCE_ONE, Phase.FENCE_TWO, Phase.PUBLISH})
+
+
+def failed_in(stories: Sequence[ExecutionStory]) -> str | None:
+    """Return the phase in which the last unsuccessful execution ended, if it got so far."""
+    failed = [told for told in stories if not told.state.startswith("COMPLETED")]
+    if not failed:
+        return None
+    open_phases = [phase.name for phase in failed[-1].phases if phase.seconds is None]
+    return open_phases[0] if open_phases else None
+
+
+def next_steps(phase: str | None, run_id: str, again: str) -> list[tuple[str, str]]:
+    """Return what can be done, as pairs of a text and a command; the most useful one first."""
+    resume = f"perago run --resume {run_id}"
+    if phase == Phase.INPUT:
+        return [("resuming reads the same input; correct it, then start a new run:", again)]
+    if phase == Phase.PRE:
+        return [
+            ("resuming reads the same files; correct them, then start a new run:", again),
+            ("if the guardrail is wrong, change it, then resume with:", resume),
+        ]
+    if phase in _MOVED:
+        return [
+            ("if the branch has moved, start a new run from its head:", again),
+            ("otherwise resume with:", resume),
+        ]
+    return [
+        ("if the task is wrong, fix it, then resume with:", resume),
+        ("if the workflow, its input or the files are wrong, start a new run:", again),
+    ]

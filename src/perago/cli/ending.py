@@ -1,0 +1,71 @@
+"""The end of ``perago run``: how it went, and what helps if it did not go well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from perago.cli.exits import FAILED, INTERRUPTED
+from perago.cli.screen import block, emit, fields, note, plain, say
+
+if TYPE_CHECKING:
+    from perago.brokers.local import RunRecord
+    from perago.wiring import Home
+
+
+def warn(warnings: Sequence[str], *, as_json: bool) -> None:
+    """Print warnings to standard error; a JSON document has them inside."""
+    for text in () if as_json else warnings:
+        note(f"[bold yellow]warning:[/bold yellow] {plain(text)}")
+
+
+def conclude(
+    ended: RunRecord, home: Home, again: str, warnings: Sequence[str], *, as_json: bool
+) -> None:
+    """Say how a run ended, and what can be done next."""
+    if as_json:
+        emit(
+            {
+                "run": ended.id,
+                "status": ended.status,
+                "reason": ended.reason,
+                "output": ended.output,
+                "warnings": list(warnings),
+            }
+        )
+    else:
+        _tell(ended, home, again)
+        # A second time: the first one is far above by now.
+        warn(warnings, as_json=as_json)
+    if ended.status == "RUNNING":
+        raise typer.Exit(INTERRUPTED)
+    if ended.status != "COMPLETED":
+        raise typer.Exit(FAILED)
+
+
+def _tell(ended: RunRecord, home: Home, again: str) -> None:
+    if ended.status == "COMPLETED":
+        say(f"\n[green]COMPLETED[/green]  run {plain(ended.id)}")
+        shown = {name: value for name, value in ended.output.items() if name != "workspace"}
+        fields({plain(name): plain(value) for name, value in shown.items() if value is not None})
+        say("\n[dim]look:[/dim] perago log    [dim]or:[/dim] perago inspect " + ended.id[:8])
+    elif ended.status == "RUNNING":
+        say(f"\n[yellow]stopped[/yellow]; resume with: perago run --resume {ended.id}")
+    else:
+        say(f"\n[red]{plain(ended.status)}[/red]  {block(ended.reason)}")
+        say(f"[dim]look:[/dim] perago inspect {ended.id[:8]}")
+        _advise(ended, home, again)
+
+
+def _advise(ended: RunRecord, home: Home, again: str) -> None:
+    """Say what helps: a resumed run has the same workflow and the same input."""
+    from perago.cli.advice import failed_in, next_steps
+    from perago.observe.attempts import story
+
+    events = (home.events.of_execution(each) for each in home.events.executions(ended.id))
+    phase = failed_in([story(each) for each in events if each])
+    home.close()
+    for text, command in next_steps(phase, ended.id, again):
+        say(f"[dim]{plain(text)}[/dim]\n  {plain(command)}")

@@ -1,0 +1,39 @@
+"""The line with which the help of each command begins; it works when pasted.
+
+The lines are for a project made by ``perago init``; those about servers need them running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "perago": "perago init words && cd words && perago run workflow.json tasks --from data",
+    "perago init": "perago init words",
+    "perago check": "perago check tasks workflow.json",
+    "perago run": "perago run workflow.json tasks --from data",
+    "perago extract": "perago extract tasks -o taskdefs.json",
+    "perago register": "perago register tasks workflow.json",
+    "perago start": "perago start tasks",
+    "perago repo": "perago repo init words",
+    "perago repo init": "perago repo init words",
+    "perago dev": "perago dev up",
+    "perago dev up": "perago dev up",
+    "perago dev fetch": "perago dev fetch",
+    "perago dev status": "perago dev status",
+    "perago dev down": "perago dev down",
+    "perago dev logs": "perago dev logs lakefs -n 10",
+    "perago status": "perago status",
+    "perago runs": "perago runs",
+    "perago log": "perago log",
+    "perago inspect": "perago inspect main",
+    "perago diff": "perago diff",
+    "perago checkout": "perago checkout words-now",
+    "perago report": "perago report",
+    "perago verify": "perago verify",
+    "perago ledger": "PERAGO_LEDGER=sqlite:///$PWD/ledger.sqlite perago ledger show",
+    "perago ledger show": "PERAGO_LEDGER=sqlite:///$PWD/ledger.sqlite perago ledger show",
+    "perago doctor": "perago doctor",
+    "perago gc": "perago gc",
+}

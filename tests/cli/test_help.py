@@ -1,0 +1,99 @@
+"""The help of every command begins with a line that works when it is pasted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from perago.cli.app import app
+from tests.cli.conftest import Answer, Perago
+from tests.patience import LIMIT, until
+
+
+def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Walk the program, its groups and its commands."""
+    yield path
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _paths(inner, (*path, name))
+
+
+PATHS = list(_paths(get_command(app)))
+
+
+def example_of(inside: Perago, *path: str) -> str:
+    return inside(*path, "--help").out.split("\n", maxsplit=1)[0]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_help_begins_with_an_example(inside: Perago, path: tuple[str, ...]) -> None:
+    example = example_of(inside, *path)
+    assert " ".join(("perago", *path)) in example
+    lines = inside(*path, "--help").out.splitlines()
+    assert lines[1] == ""
+    assert lines[2].startswith("Usage: ")
+
+
+@pytest.mark.timeout(900)
+def test_every_example_works_when_pasted(inside: Perago, project: Path) -> None:
+    """Servers are started by the example of ``dev up``, and used as it says."""
+    shell = _Shell(project)
+    examples = {path: example_of(inside, *path) for path in PATHS}
+    shell.pastes(examples.pop(()))
+    shell.directory = project / "words"
+    start, status = examples.pop(("start",)), examples.pop(("status",))
+    up, down = examples.pop(("dev", "up")), examples.pop(("dev", "down"))
+    shown = shell.pastes(up)
+    try:
+        use = next(line for line in shown.splitlines() if line.strip().startswith("set -a"))
+        shell.before = f"{use.strip()}; "
+        for example in examples.values():
+            shell.pastes(example)
+        with shell.begun(start) as worker:
+            until(lambda: shell.answers(status).code == 0, "a worker that is ready")
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(LIMIT) == 0
+    finally:
+        shell.pastes(down)
+
+
+class _Shell:
+    """A shell in which this Perago is on the PATH, and nothing is configured."""
+
+    def __init__(self, directory: Path) -> None:
+        foreign = ("PERAGO_", "LAKECTL_", "CONDUCTOR_")
+        clean = {key: text for key, text in os.environ.items() if not key.startswith(foreign)}
+        self.environment = clean | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        }
+        self.directory = directory
+        self.before = ""
+
+    def begun(self, line: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["bash", "-c", f"{self.before}exec {line}"], cwd=self.directory, env=self.environment
+        )
+
+    def answers(self, line: str) -> Answer:
+        done = subprocess.run(
+            ["bash", "-c", self.before + line],
+            cwd=self.directory,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def pastes(self, line: str) -> str:
+        answer = self.answers(line)
+        assert answer.code == 0, (line, answer)
+        return answer.out
