@@ -118,3 +118,61 @@ def test_without_configuration_lakefs_is_refused(project: Path, perago: Perago) 
     assert answer.code == 3
     assert "LAKECTL_SERVER_ENDPOINT_URL" in answer.err
     assert json.loads(perago("doctor", "--json").out)["healthy"]
+
+
+def test_files_of_a_directory_are_committed_first(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    (project / "new" / "deep").mkdir(parents=True)
+    (project / "new" / "deep" / "gulls [red].txt").write_text("gulls gulls\n")
+    (project / "new" / "mountain.txt").write_text("rocks and boats\n")
+    before = server.head(repository, "main")
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", repository)
+    first = perago(*run, "--from", "new", "--json")
+    assert first.code == 0, first
+    published, imported, found = list(server.history(repository, "main"))[:3]
+    assert published.id == first.json["output"]["workspace"]["ref"]
+    assert (imported.message, found.id) == ("files from new", before.id)
+    added = server.diff(repository, before.id, imported.id, "").added
+    assert sorted(added) == ["deep/gulls [red].txt", "mountain.txt"]
+    again = perago(*run, "--from", "new")
+    assert again.code == 0, again
+    assert server.head(repository, "main").id == published.id, "the same files are no change"
+    assert [branch.name for branch in server.branches(repository, hidden=True)] == ["main"]
+
+
+def test_a_branch_under_the_hard_fence_takes_files_too(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    assert perago("repo", "init", repository, "--fence", "hard").code == 0
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", repository)
+    done = perago(*run, "--from", "data", "--json")
+    assert done.code == 0, done
+    assert "files from data" in [each.message for each in server.history(repository, "main")]
+
+
+@pytest.mark.parametrize("problem", ["link", "changes", "action", "nowhere"])
+def test_files_that_cannot_be_committed_change_nothing(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str, problem: str
+) -> None:
+    (project / "new").mkdir()
+    (project / "new" / "a.txt").write_text("a\n")
+    target = repository
+    if problem == "link":
+        (project / "new" / "b.txt").symlink_to("a.txt")
+    elif problem == "changes":
+        server.put(repository, "main", "loose.txt", b"x")
+    elif problem == "action":
+        (project / "new" / "_lakefs_actions").mkdir()
+        (project / "new" / "_lakefs_actions" / "x.yaml").write_text("x")
+    else:
+        target = "no-such-repository"
+    before = server.head(repository, "main")
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", target)
+    answer = perago(*run, "--from", "new")
+    assert answer.code in {1, 2}, answer
+    assert answer.err.count("\n") == 1
+    word = {"link": "link", "changes": "uncommitted", "action": "_lakefs_actions"}
+    assert word.get(problem, "perago repo init no-such-repository") in answer.err
+    assert server.head(repository, "main").id == before.id
+    assert [branch.name for branch in server.branches(repository, hidden=True)] == ["main"]
