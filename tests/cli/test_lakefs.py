@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from perago.dev import LakeFSEndpoint
+from perago.stores.lakefs.client import Ask
+from perago.stores.lakefs.errors import Call
+from perago.transfer.wire import path_of
 from tests.cli.conftest import Perago
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 
@@ -176,3 +179,38 @@ def test_files_that_cannot_be_committed_change_nothing(
     assert word.get(problem, "perago repo init no-such-repository") in answer.err
     assert server.head(repository, "main").id == before.id
     assert [branch.name for branch in server.branches(repository, hidden=True)] == ["main"]
+
+
+@pytest.mark.parametrize("state", ["not configured", "not running"])
+def test_gc_cleans_what_it_can_without_the_server(
+    project: Path, perago: Perago, repository: str, state: str
+) -> None:
+    run = ("run", "workflow.json", "tasks")
+    assert perago(*run, "--store", "lakefs", "--repo", repository).code == 0
+    kill = {"PERAGO_KILL_AT": "count:0:after publish"}
+    assert "replaced" in perago(*run, "--from", "data", env=kill).out
+    if state == "not configured":
+        (project / ".env").unlink()
+        elsewhere: dict[str, str] = {}
+    else:
+        elsewhere = {"LAKECTL_SERVER_ENDPOINT_URL": "http://127.0.0.1:9"}
+    shown = perago("gc", env=elsewhere)
+    assert "not looked at: staging branches of " + repository in shown.out
+    assert "LAKECTL_SERVER_ENDPOINT_URL" in shown.out
+    answer = perago("gc", "--older-than", "0s", "--delete", "--json", env=elsewhere)
+    assert answer.code == shown.code == (0 if state == "not configured" else 4)
+    assert answer.json["commits"] >= 1
+    (skipped,) = answer.json["skipped"]
+    assert repository in skipped["what"]
+    assert "LAKECTL_SERVER_ENDPOINT_URL" in skipped["remedy"]
+
+
+def test_gc_does_not_ask_for_a_repository_that_is_gone(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", repository)
+    assert perago(*run).code == 0
+    server.client.ask(Ask("delete", "DELETE", path_of("repositories", repository), Call.PRIVATE))
+    answer = perago("gc", "--delete", "--json")
+    assert answer.code == 0
+    assert answer.json["skipped"] == [], "nothing is left of what is gone"
