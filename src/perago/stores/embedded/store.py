@@ -50,6 +50,8 @@ class EmbeddedStore(Reading):
     ``now`` gives the time that commits are stamped with and that retention is counted from.
     """
 
+    kind = "embedded"
+
     def __init__(self, root: Path, *, now: Callable[[], float] = time.time) -> None:
         super().__init__(root)
         self._now = now
