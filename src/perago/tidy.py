@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,13 +50,11 @@ def orphaned_branches(home: Home) -> list[tuple[str, str]]:
     ]
 
 
-def lakefs_orphans(home: Home, store: LakeFSStore) -> list[tuple[str, str]]:
-    """Find the staging branches that ended attempts of this home left on lakeFS.
+def lakefs_repositories(home: Home) -> dict[str, set[str]]:
+    """Name the repositories on lakeFS that runs of this home worked on, and what ended there.
 
     Others work there too: only what an execution of ours made, and ended, is ours to remove.
     """
-    from perago.stores.lakefs.admin import staging_branches  # noqa: PLC0415 - an optional extra
-
     ended: dict[str, set[str]] = {}
     for run in home.state.runs(limit=1_000_000):
         if run.store != "lakefs":
@@ -65,11 +63,19 @@ def lakefs_orphans(home: Home, store: LakeFSStore) -> list[tuple[str, str]]:
             workspace = task.input.get("workspace")
             if isinstance(workspace, dict) and task.status is not Status.IN_PROGRESS:
                 ended.setdefault(str(workspace.get("repository")), set()).add(task.execution_id)
+    return dict(sorted(ended.items()))
+
+
+def lakefs_orphans(
+    store: LakeFSStore, repository: str, ended: Collection[str]
+) -> list[tuple[str, str]]:
+    """Find the staging branches that these executions left in a repository on lakeFS."""
+    from perago.stores.lakefs.admin import staging_branches  # noqa: PLC0415 - an optional extra
+
     return [
         (repository, branch)
-        for repository, executions in sorted(ended.items())
         for branch in staging_branches(store.client, repository)
-        if branch.rpartition("-exec-")[2] in executions
+        if branch.rpartition("-exec-")[2] in ended
     ]
 
 

@@ -167,7 +167,7 @@ class LocalWork:
         around = around_bodies()
 
         def work(claim: Claim) -> Outcome:
-            journal: Journal = AttemptJournal(home.events, claim, clock, send)
+            journal: Journal = AttemptJournal(home.events, claim, clock, send, self.store)
             if kill_at is not None:
                 journal = kill_at.journal(journal, claim)
             shells = Shells(

@@ -34,7 +34,7 @@ from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
 from perago.shells import Shells
-from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
+from perago.wiring import StoreKind, conductor_of, home_of, lakefs_of, ledger_of
 from perago.worker.aftermath import Grounds
 from perago.worker.plan import Outside, Plan
 from perago.worker.polling import CALL_SECONDS
@@ -44,6 +44,9 @@ from perago.worker.serving import Endpoint
 from perago.worker.supervisor import Supervisor
 from perago.worker.watching import Watcher
 from perago.workspace.rooms import AttemptRooms
+
+STORE: StoreKind = "lakefs"
+"""Workers know no other store."""
 
 
 def store_of(settings: Settings, tasks: Mapping[str, TaskDefinition]) -> Store:
@@ -89,7 +92,7 @@ class _Tools:
 
         def work(claim: Claim) -> Outcome:
             token = line.token
-            recorded = AttemptJournal(self.events, claim, clock, line)
+            recorded = AttemptJournal(self.events, claim, clock, line, STORE)
             with traces.attempt(recorded, claim, line) as traced:
                 journal = traced if kill_at is None else kill_at.journal(traced, claim)
                 shells = Shells(
@@ -225,7 +228,7 @@ def _report_journals(
 
     @contextmanager
     def journal(claim: Claim, say: Say) -> Iterator[Journal]:
-        recorded = AttemptJournal(events, claim, clock, say)
+        recorded = AttemptJournal(events, claim, clock, say, STORE)
         with traces.report(recorded, claim) as traced:
             yield traced if kill_at is None else kill_at.journal(traced, claim)
 

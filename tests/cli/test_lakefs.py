@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from perago.dev import LakeFSEndpoint
+from perago.stores.lakefs.client import Ask
+from perago.stores.lakefs.errors import Call
+from perago.transfer.wire import path_of
 from tests.cli.conftest import Perago
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 
@@ -118,3 +121,96 @@ def test_without_configuration_lakefs_is_refused(project: Path, perago: Perago) 
     assert answer.code == 3
     assert "LAKECTL_SERVER_ENDPOINT_URL" in answer.err
     assert json.loads(perago("doctor", "--json").out)["healthy"]
+
+
+def test_files_of_a_directory_are_committed_first(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    (project / "new" / "deep").mkdir(parents=True)
+    (project / "new" / "deep" / "gulls [red].txt").write_text("gulls gulls\n")
+    (project / "new" / "mountain.txt").write_text("rocks and boats\n")
+    before = server.head(repository, "main")
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", repository)
+    first = perago(*run, "--from", "new", "--json")
+    assert first.code == 0, first
+    published, imported, found = list(server.history(repository, "main"))[:3]
+    assert published.id == first.json["output"]["workspace"]["ref"]
+    assert (imported.message, found.id) == ("files from new", before.id)
+    added = server.diff(repository, before.id, imported.id, "").added
+    assert sorted(added) == ["deep/gulls [red].txt", "mountain.txt"]
+    again = perago(*run, "--from", "new")
+    assert again.code == 0, again
+    assert server.head(repository, "main").id == published.id, "the same files are no change"
+    assert [branch.name for branch in server.branches(repository, hidden=True)] == ["main"]
+
+
+def test_a_branch_under_the_hard_fence_takes_files_too(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    assert perago("repo", "init", repository, "--fence", "hard").code == 0
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", repository)
+    done = perago(*run, "--from", "data", "--json")
+    assert done.code == 0, done
+    assert "files from data" in [each.message for each in server.history(repository, "main")]
+
+
+@pytest.mark.parametrize("problem", ["link", "changes", "action", "nowhere"])
+def test_files_that_cannot_be_committed_change_nothing(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str, problem: str
+) -> None:
+    (project / "new").mkdir()
+    (project / "new" / "a.txt").write_text("a\n")
+    target = repository
+    if problem == "link":
+        (project / "new" / "b.txt").symlink_to("a.txt")
+    elif problem == "changes":
+        server.put(repository, "main", "loose.txt", b"x")
+    elif problem == "action":
+        (project / "new" / "_lakefs_actions").mkdir()
+        (project / "new" / "_lakefs_actions" / "x.yaml").write_text("x")
+    else:
+        target = "no-such-repository"
+    before = server.head(repository, "main")
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", target)
+    answer = perago(*run, "--from", "new")
+    assert answer.code in {1, 2}, answer
+    assert answer.err.count("\n") == 1
+    word = {"link": "link", "changes": "uncommitted", "action": "_lakefs_actions"}
+    assert word.get(problem, "perago repo init no-such-repository") in answer.err
+    assert server.head(repository, "main").id == before.id
+    assert [branch.name for branch in server.branches(repository, hidden=True)] == ["main"]
+
+
+@pytest.mark.parametrize("state", ["not configured", "not running"])
+def test_gc_cleans_what_it_can_without_the_server(
+    project: Path, perago: Perago, repository: str, state: str
+) -> None:
+    run = ("run", "workflow.json", "tasks")
+    assert perago(*run, "--store", "lakefs", "--repo", repository).code == 0
+    kill = {"PERAGO_KILL_AT": "count:0:after publish"}
+    assert "replaced" in perago(*run, "--from", "data", env=kill).out
+    if state == "not configured":
+        (project / ".env").unlink()
+        elsewhere: dict[str, str] = {}
+    else:
+        elsewhere = {"LAKECTL_SERVER_ENDPOINT_URL": "http://127.0.0.1:9"}
+    shown = perago("gc", env=elsewhere)
+    assert "not looked at: staging branches of " + repository in shown.out
+    assert "LAKECTL_SERVER_ENDPOINT_URL" in shown.out
+    answer = perago("gc", "--older-than", "0s", "--delete", "--json", env=elsewhere)
+    assert answer.code == shown.code == (0 if state == "not configured" else 4)
+    assert answer.json["commits"] >= 1
+    (skipped,) = answer.json["skipped"]
+    assert repository in skipped["what"]
+    assert "LAKECTL_SERVER_ENDPOINT_URL" in skipped["remedy"]
+
+
+def test_gc_does_not_ask_for_a_repository_that_is_gone(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    run = ("run", "workflow.json", "tasks", "--store", "lakefs", "--repo", repository)
+    assert perago(*run).code == 0
+    server.client.ask(Ask("delete", "DELETE", path_of("repositories", repository), Call.PRIVATE))
+    answer = perago("gc", "--delete", "--json")
+    assert answer.code == 0
+    assert answer.json["skipped"] == [], "nothing is left of what is gone"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,60 @@ def test_up_status_logs_down(dev: Dev, tmp_path: Path) -> None:
     dev("down", "--purge")
     assert not file.parent.exists()
     assert "no instance here" in dev("status")
+
+
+def test_a_shell_has_lakectl_and_the_keys(dev: Dev, tmp_path: Path) -> None:
+    found = described(dev("up", "--lakefs", "--json"))
+    lakectl = Path(found["tools"]["lakectl"])
+    assert lakectl.parent == tmp_path / ".perago/dev/default/bin"
+    assert str(lakectl) in dev("status").replace("\n", "")
+    assert described(dev("status", "--json"))[0]["tools"] == {"lakectl": str(lakectl)}
+
+    made = in_shell("lakectl", "repo", "create", "lakefs://words-of-mine", "local://words")
+    assert made.returncode == 0, made.stderr
+    assert "words-of-mine" in in_shell("lakectl", "repo", "list").stdout
+    opened = in_shell(text="lakectl repo list; command -v lakectl; exit 7\n")
+    assert opened.returncode == 7
+    assert "words-of-mine" in opened.stdout
+    assert opened.stdout.splitlines()[-1] == str(lakectl)
+    assert "leave it with: exit" in opened.stderr
+
+    for word in ("no-such-command", str(tmp_path)):
+        refused = in_shell(word)
+        assert refused.returncode == 2
+        assert "there is no command" in refused.stderr
+    dev("down")
+    stopped = in_shell("lakectl", "repo", "list")
+    assert "perago dev up --name default --lakefs" in stopped.stderr
+    assert stopped.stderr.count("\n") == 1
+
+
+def test_without_lakectl_a_shell_says_how_to_get_it(
+    dev: Dev, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lakefs = Path(described(dev("fetch", "--json"))["lakefs"])
+    monkeypatch.setenv("PERAGO_DEV_LAKEFS_BINARY", str(lakefs))
+    monkeypatch.setenv("PERAGO_DEV_CACHE", str(tmp_path / "empty"))
+    try:
+        assert described(dev("up", "--lakefs", "--json"))["tools"] == {}
+        assert "perago dev fetch" in in_shell("lakectl", "repo", "list").stderr
+    finally:
+        dev("down")
+
+
+def in_shell(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run ``perago dev shell`` as a process: it becomes what it runs."""
+    program = [sys.executable, "-m", "perago", "dev", "shell", "--", *words]
+    environment = {**os.environ, "SHELL": "/bin/sh"}
+    return subprocess.run(
+        program,
+        env=environment,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
 
 
 def test_up_for_machines(dev: Dev) -> None:

@@ -155,7 +155,7 @@ def test_v8_a_wrong_endpoint_is_an_error_without_secrets(
     run = lab._attempt(good.task, good.attempt, good.workspace, {}, ())  # noqa: SLF001
     assert run.status is Status.FAILED
     assert "input: StoreUnavailableError" in run.reason
-    assert "check the endpoint" in run.reason
+    assert "check LAKECTL_SERVER_ENDPOINT_URL" in run.reason
     watch.assert_silent(run.reason, run.outcome)
     lab.close()
 

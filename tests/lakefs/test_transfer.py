@@ -500,7 +500,7 @@ def test_a_server_that_is_no_lakefs_is_told_in_a_sentence(
     )
     with pytest.raises(PeragoError, match=r"no answer from lakeFS|answered") as told:
         store.head("some-repo", "main")
-    assert "check the endpoint" in str(told.value)
+    assert "check LAKECTL_SERVER_ENDPOINT_URL" in str(told.value)
     store.close()
 
 

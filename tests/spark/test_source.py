@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -185,3 +186,35 @@ def test_i7_on_lakefs_workers_find_their_own_keys(
     plan = objects._jdf.queryExecution().toString()  # noqa: SLF001 - what the UI shows
     conf = str(spark.sparkContext.getConf().getAll())
     assert server.secret not in plan + conf
+
+
+def test_repositories_of_one_name_in_two_stores_are_told_apart(
+    spark: SparkSession, served: tuple[Lab, LakeFSEndpoint], tmp_path: Path
+) -> None:
+    lab, _ = served
+    lab.run(write, {"text": "one"}, files=GIVEN)
+    local = Lab(tmp_path / "home", repository=lab.repository)
+    local.run(write, {"text": "two"}, files=GIVEN)
+    local.run(write, {"text": "three"})
+    place = {"directory": str(tmp_path), "repository": lab.repository}
+    for kind, count, own in (("lakefs", 1, lab), ("embedded", 2, local)):
+        rows = table(spark, own, "publications", **place, store=kind).collect()
+        assert [(row.store, row.visible) for row in rows] == [(kind, True)] * count
+        assert table(spark, own, "attempts", store=kind).count() == count
+    both = table(spark, lab, "attempts").collect()
+    assert sorted(row.store for row in both) == ["embedded", "embedded", "lakefs"]
+
+
+def test_a_log_that_does_not_name_the_store_is_told_apart_by_its_commits(
+    spark: SparkSession, served: tuple[Lab, LakeFSEndpoint], tmp_path: Path
+) -> None:
+    lab, _ = served
+    lab.run(write, {"text": "one"}, files=GIVEN)
+    local = Lab(tmp_path / "home", repository=lab.repository)
+    local.run(write, {"text": "two"}, files=GIVEN)
+    with sqlite3.connect(tmp_path / "home" / "events.sqlite") as log:
+        log.execute("UPDATE events SET facts = json_remove(facts, '$.store')")
+    place = {"directory": str(tmp_path), "repository": lab.repository}
+    for kind in ("lakefs", "embedded"):
+        rows = table(spark, lab, "publications", **place, store=kind).collect()
+        assert [row.visible for row in rows] == [True]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.help import Command, Group
-from perago.cli.screen import AsJson, emit, emit_keys, fields, plain, say, size, table, when
+from perago.cli.screen import AsJson, emit, emit_keys, fields, note, plain, say, size, table, when
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -161,6 +161,36 @@ def logs(
         say(plain(line) if server else f"[dim]{source:<9}[/dim] {plain(line)}")
 
 
+@app.command(cls=Command, context_settings={"allow_interspersed_args": False})
+def shell(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND...",
+            help="What to run; your own shell when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Name = "default",
+) -> None:
+    """Open a shell with lakectl on its PATH and the addresses and keys of the servers set.
+
+    With a command, run only that: perago dev shell -- lakectl repo list
+    """
+    import os
+
+    from perago.dev import Instance
+    from perago.dev.shell import become, refuse_stopped, surroundings, tools_in
+
+    instance = Instance(name, _home())
+    refuse_stopped(instance.record)
+    if "lakefs" in instance.record.servers and not tools_in(instance.tools):
+        instance.find_tools()
+    if not command:
+        note(f"[dim]servers of {plain(name)} are set up in this shell; leave it with: exit[/dim]")
+    become(command or [], surroundings(instance.record, instance.tools, os.environ))
+
+
 def _home() -> Path:
     from perago.wiring import settings_here
 
@@ -190,6 +220,15 @@ def _show(instance: Instance) -> None:
         for each in instance.status()
     ]
     table(("server", "state", "version", "port", "pid", "since", "memory"), rows)
+    _show_tools(instance)
+
+
+def _show_tools(instance: Instance) -> None:
+    """Say where the tools are; lakectl is for lakeFS only."""
+    from perago.dev.shell import tools_in
+
+    for tool, path in tools_in(instance.tools).items():
+        say(f"[dim]{tool}[/dim] is {plain(path)}")
 
 
 def _show_use(instance: Instance) -> None:
@@ -205,6 +244,9 @@ def _show_use(instance: Instance) -> None:
         file = shlex.quote(str(instance.environment))
         say("\nto use them in this shell")
         say(f"  [bold]set -a; . {plain(file)}; set +a[/bold]")
+        say("or in a new one, with lakectl on its PATH")
+        option = "" if instance.name == "default" else f" --name {instance.name}"
+        say(f"  [bold]perago dev shell{plain(option)}[/bold]")
 
 
 def _state(each: ServerStatus) -> Text:
@@ -216,11 +258,14 @@ def _state(each: ServerStatus) -> Text:
 def _described(instance: Instance) -> dict[str, object]:
     from dataclasses import asdict
 
+    from perago.dev.shell import tools_in
+
     return {
         "name": instance.name,
         "directory": str(instance.directory),
         "blocks": instance.record.blocks,
         "servers": [{**asdict(each), "url": each.url} for each in instance.status()],
+        "tools": {tool: str(path) for tool, path in tools_in(instance.tools).items()},
     }
 
 

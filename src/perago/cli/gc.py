@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perago.cli.exits import exit_code
 from perago.cli.screen import AsJson, emit, plain, say, size
 
 if TYPE_CHECKING:
+    from perago.errors import PeragoError
     from perago.tidy import Judged
     from perago.wiring import Home
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What could not be looked at, why, and what to do about it."""
+
+    what: str
+    why: str
+    remedy: str
 
 
 @dataclass(slots=True)
@@ -27,6 +39,7 @@ class Found:
     objects: int = 0
     commits: int = 0
     bytes: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
 
 
 def gc(
@@ -55,6 +68,7 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove orphaned directories, staging branches of ended attempts, and unreachable content."""
+    from perago.errors import RuntimeConfigError
     from perago.wiring import home_here, settings_here
 
     age = _seconds("--older-than", older_than)
@@ -69,12 +83,15 @@ def gc(
         else:
             found.kept[name] = each.verdict.why
     _fenced(repositories or [], staging, found)
+    problem = None
     if home.path.is_dir() or not repositories:
-        _tidy_here(home.existing(), age, ttl, found)
+        problem = _tidy_here(home.existing(), age, ttl, found)
     if as_json:
         emit(asdict(found))
     else:
         _show(found)
+    if problem is not None and not isinstance(problem, RuntimeConfigError):
+        raise typer.Exit(exit_code(problem))
 
 
 def _seconds(option: str, text: str) -> float:
@@ -130,28 +147,48 @@ def _fenced(repositories: list[str], age: float, found: Found) -> None:
     store.close()
 
 
-def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> None:
-    """Tidy what runs without Conductor left."""
-    from perago.tidy import drop_branches, lakefs_orphans, orphaned_branches, sweep_rooms
-    from perago.wiring import lakefs_here
+def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> PeragoError | None:
+    """Tidy what runs without Conductor left; return why lakeFS could not be asked."""
+    from perago.tidy import drop_branches, orphaned_branches, sweep_rooms
 
     rooms = sweep_rooms(home, ttl, dry_run=not found.deleted)
     branches = orphaned_branches(home)
     if found.deleted:
         drop_branches(home.store, branches)
-    if any(run.store == "lakefs" for run in home.state.runs(limit=1_000_000)):
-        store = lakefs_here()
-        orphans = lakefs_orphans(home, store)
-        if found.deleted:
-            drop_branches(store, orphans)
-        branches += orphans
-        store.close()
+    problem = _tidy_lakefs(home, branches, found)
     freed = home.store.collect(age, dry_run=not found.deleted)
     found.directories += [str(each.path) for each in rooms if each.removed]
     found.kept |= {str(each.path): each.why for each in rooms if not each.removed}
     names = (f"{repository}/{branch}" for repository, branch in branches)
     found.branches += [name for name in names if name not in found.branches]
     found.objects, found.commits, found.bytes = freed.objects, freed.commits, freed.bytes_freed
+    return problem
+
+
+def _tidy_lakefs(home: Home, branches: list[tuple[str, str]], found: Found) -> PeragoError | None:
+    """Add the branches that runs of this home left on lakeFS; the rest does not depend on it."""
+    from perago.errors import NotFoundError, PeragoError
+    from perago.tidy import drop_branches, lakefs_orphans, lakefs_repositories
+    from perago.wiring import lakefs_here
+
+    repositories = lakefs_repositories(home)
+    if not repositories:
+        return None
+    problem: PeragoError | None = None
+    for repository, ended in repositories.items():
+        try:
+            with closing(lakefs_here()) as store:
+                orphans = lakefs_orphans(store, repository, ended)
+                if found.deleted:
+                    drop_branches(store, orphans)
+            branches += orphans
+        except NotFoundError:
+            continue  # The repository is gone, and all its branches with it.
+        except PeragoError as error:
+            name = f"staging branches of {repository} on lakeFS"
+            found.skipped.append(Skipped(name, error.message, error.remedy))
+            problem = problem or error
+    return problem
 
 
 def _show(found: Found) -> None:
@@ -169,5 +206,8 @@ def _show(found: Found) -> None:
         f"{verb} {found.commits} unreachable commits and {found.objects} objects, "
         f"{size(found.bytes)}"
     )
+    for each in found.skipped:
+        said = f"{plain(each.what)}: {plain(each.why)}"
+        say(f"[yellow]not looked at:[/yellow] {said}; {plain(each.remedy)}, then run it again")
     if not found.deleted:
         say("[dim]nothing was deleted; add --delete to do it[/dim]")

@@ -28,7 +28,7 @@ def log(
     home = home_here().existing()
     place, name = place_of(home, store, repository)
     entries = publications(place, home.events, name, branch, limit)
-    taken_back = relocations(home.events, name, branch)
+    taken_back = relocations(home.events, name, branch, store)
     if as_json:
         emit(
             {

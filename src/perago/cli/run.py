@@ -50,7 +50,12 @@ def run(
         typer.Option(metavar="RUN", help="Resume a run that crashed, stopped or failed."),
     ] = None,
     repository: Annotated[
-        str | None, typer.Option("--repo", "-r", help="Repository; made when it does not exist.")
+        str | None,
+        typer.Option(
+            "--repo",
+            "-r",
+            help="Repository; on the embedded store it is made when it does not exist.",
+        ),
     ] = None,
     branch: Annotated[str, typer.Option("--branch", "-b", help="Branch to publish on.")] = "main",
     source: Annotated[

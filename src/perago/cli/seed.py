@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from perago.cli.workflow_source import WorkflowSource
-from perago.errors import UsageError
+from perago.errors import NotFoundError, UsageError
 from perago.ports import Store
 from perago.protocol.reading import OutOfBoundsError, read_json
 from perago.protocol.replacement import KIND
+from perago.protocol.values import Commit
 from perago.stores.embedded import EmbeddedStore
 from perago.wiring import StoreKind
+
+if TYPE_CHECKING:
+    from perago.stores.lakefs.store import LakeFSStore
 
 SHORTEST_NAME = 3
 
@@ -50,34 +54,48 @@ def workspace_for(
     store: Store, source: WorkflowSource, repository: str | None, branch: str, files: Path | None
 ) -> dict[str, str]:
     """Name the head of a branch as the input of a run."""
+    if files is not None and not files.is_dir():
+        raise UsageError(f"--from {files} is no directory", remedy="name a directory of files")
     if isinstance(store, EmbeddedStore):
         name = repository or _usual_repository(store, source)
-        _arrange(store, name, branch, files)
-    elif files is not None:
-        raise UsageError(
-            "--from works on the embedded store only", remedy="upload with lakectl, then commit"
-        )
+        _arrange(store, name, branch)
     elif repository is None:
         raise UsageError("which repository on lakeFS?", remedy="name it with --repo")
     else:
         name = repository
-    head = store.head(name, branch)
+    head = _head(store, name, branch) if files is None else _imported(store, name, branch, files)
     return {"repository": name, "branch": branch, "ref_type": "commit", "ref": head.id}
 
 
-def _arrange(store: EmbeddedStore, name: str, branch: str, files: Path | None) -> None:
-    """Make repository and content on the embedded store, where nobody else does."""
+def _head(store: Store, name: str, branch: str) -> Commit:
+    try:
+        return store.head(name, branch)
+    except NotFoundError as error:
+        raise UsageError(
+            f"lakeFS has no branch {branch!r} in a repository {name!r}: {error.message}",
+            remedy=f"check --repo and --branch, or make it with 'perago repo init {name}'",
+        ) from None
+
+
+def _imported(store: Store, name: str, branch: str, files: Path) -> Commit:
+    """Commit the files of ``--from``; a branch that has them already stays as it is."""
+    message, metadata = f"files from {files.resolve().name}", {KIND: "import"}
+    if isinstance(store, EmbeddedStore):
+        return store.import_directory(name, branch, files, message, metadata)
+    from perago.stores.lakefs.importing import import_directory
+
+    _head(store, name, branch)
+    return import_directory(cast("LakeFSStore", store), name, branch, files, message, metadata)
+
+
+def _arrange(store: EmbeddedStore, name: str, branch: str) -> None:
+    """Make a repository on the embedded store, where nobody else does."""
     if name not in store.repositories():
         store.create_repository(name, branch)
     elif branch not in {found.name for found in store.branches(name)}:
         raise UsageError(
             f"repository {name!r} has no branch {branch!r}", remedy="choose one with --branch"
         )
-    if files is not None:
-        if not files.is_dir():
-            raise UsageError(f"--from {files} is no directory", remedy="name a directory of files")
-        message = f"files from {files.resolve().name}"
-        store.import_directory(name, branch, files, message, {KIND: "import"})
 
 
 def _usual_repository(store: EmbeddedStore, source: WorkflowSource) -> str:

@@ -16,7 +16,13 @@ from perago.definition import TaskDefinition
 from perago.errors import PeragoError
 from perago.modules import load_tasks
 from perago.settings import Settings
-from perago.tidy import drop_branches, lakefs_orphans, orphaned_branches, sweep_rooms
+from perago.tidy import (
+    drop_branches,
+    lakefs_orphans,
+    lakefs_repositories,
+    orphaned_branches,
+    sweep_rooms,
+)
 from perago.wiring import Home, LocalWork, StoreKind, lakefs_of, local_pool, local_runner
 
 
@@ -80,7 +86,9 @@ class Session:
             return
         with suppress(PeragoError):
             lakefs = lakefs_of(self.settings)
-            drop_branches(lakefs, lakefs_orphans(self.home, lakefs))
+            for repository, ended in lakefs_repositories(self.home).items():
+                with suppress(PeragoError):  # One that is gone must not hide the others.
+                    drop_branches(lakefs, lakefs_orphans(lakefs, repository, ended))
             lakefs.close()
 
     def _announce(self, run: RunRecord, what: str) -> None:

@@ -33,6 +33,7 @@ from perago.dev.record import (
     write_private,
 )
 from perago.dev.servers import KINDS
+from perago.dev.shell import link_tools, tools_in
 from perago.dev.sources import Sources
 from perago.dev.status import ServerStatus, status_of
 from perago.errors import UsageError
@@ -99,6 +100,11 @@ class Instance:
         """Name the file with the settings of a worker for this instance, as KEY=value lines."""
         return self.directory / "env"
 
+    @property
+    def tools(self) -> Path:
+        """Name the directory with the tools for people, such as lakectl; it may be missing."""
+        return self.directory / "bin"
+
     def log(self, server: ServerName) -> Path:
         """Name the log of a server."""
         return self._launcher.log(server)
@@ -120,6 +126,13 @@ class Instance:
             for server in missing:
                 self._start(server, words[server])
             self._write_environment(self.record)
+            if "lakefs" in missing or ("lakefs" in wanted and not tools_in(self.tools)):
+                link_tools(self.tools, self._sources)
+
+    def find_tools(self) -> None:
+        """Look for the tools again: they may have been built since."""
+        with self._locked():
+            link_tools(self.tools, self._sources)
 
     def stop(self) -> None:
         """Stop every server, the last one started first."""

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from perago.dev.builds import Workshop
-from perago.dev.cache import Cache
+from perago.dev.cache import Cache, flaw
 from perago.dev.docker import IMAGES, container_words
 from perago.dev.narration import Narrator, Silent
 from perago.dev.recipes import PROGRAMS, GoRecipe, Program
@@ -38,6 +38,14 @@ class Sources:
         """Give the file of ``lakefs``, ``lakectl``, ``versitygw`` or ``conductor``."""
         wanted = PROGRAMS[name]
         return self._named(wanted) or self._on_path(wanted) or self._made(wanted)
+
+    def at_hand(self, name: str) -> Path | None:
+        """Give a program that is here and as it should be; nothing is built or fetched."""
+        wanted = PROGRAMS[name]
+        if found := self._named(wanted) or self._on_path(wanted):
+            return found
+        place = self.cache.place(wanted.recipe)
+        return None if flaw(place, wanted.recipe) else place / wanted.file
 
     def words(self, name: str) -> list[str]:
         """Give what to run: the program, or a container where there is an image of it."""

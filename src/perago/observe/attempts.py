@@ -27,6 +27,7 @@ class ExecutionStory:
     attempt: Attempt
     started_at: float
     workspace: Mapping[str, object] | None = None
+    store: str | None = None
     phases: list[PhaseTime] = field(default_factory=list)
     guards: list[Mapping[str, Any]] = field(default_factory=list)
     change: Mapping[str, Any] | None = None
@@ -60,6 +61,7 @@ class ExecutionStory:
             "task": self.attempt.task_def_name,
             "state": self.state,
             "started_at": self.started_at,
+            "store": self.store,
             "workspace": self.workspace,
             "phases": [{"name": phase.name, "seconds": phase.seconds} for phase in self.phases],
             "guards": self.guards,
@@ -103,6 +105,7 @@ def _tell(told: ExecutionStory, event: Event) -> None:
         told.phases[-1] = PhaseTime(open_phase.name, open_phase.began, facts.get("seconds"))
     elif name == "claimed":
         told.workspace = facts.get("workspace")
+        told.store = facts.get("store") if told.workspace else None
     elif name == "traceback":
         told.traceback = facts.get("text")
     elif name == "lost completion":

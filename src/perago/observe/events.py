@@ -85,6 +85,8 @@ _SETTLED = frozenset(
 )
 """From one of these on the log can change nothing any more, so nothing waits long for it."""
 _SHORT_WAIT_SECONDS = 2.0
+_PLACED = frozenset({"claimed", "decision"})
+"""These name a repository, and so the store that it is in."""
 _MOST_KEPT = 2000
 """So many rows are kept for a log that cannot be written; durable ones always."""
 _Row = tuple[float, str, str, str, int, str, str, str, str]
@@ -240,11 +242,14 @@ class AttemptJournal:
         claim: Claim,
         clock: Clock,
         watch: Callable[[dict[str, object]], None] = lambda _: None,
+        store: str | None = None,
     ) -> None:
+        """``store`` is the kind of store that it works on: repositories of two may share a name."""
         self._log = log
         self._claim = claim
         self._clock = clock
         self._watch = watch
+        self._place = {"store": store} if store else {}
         self._percent = -1
         self._gathered: list[_Row] = []
         self._failed = False
@@ -254,7 +259,7 @@ class AttemptJournal:
 
     def event(self, name: str, /, **facts: object) -> None:
         """Record that a point was reached; also told when it cannot be recorded."""
-        facts = hidden_facts(facts)
+        facts = hidden_facts({**facts, **self._place} if name in _PLACED else facts)
         failure = None
         with self._gathering:
             if name in _SETTLED:

@@ -75,9 +75,19 @@ def publications(
     return found
 
 
-def relocations(events: EventLog, repository: str, branch: str) -> list[Replaced]:
-    """Return the publications that a no-op retry took back (N2): no commit tells of them."""
-    found = _displaced(events.decisions(), repository, branch)
+def relocations(
+    events: EventLog, repository: str, branch: str, store: str | None = None
+) -> list[Replaced]:
+    """Return the publications that a no-op retry took back (N2): no commit tells of them.
+
+    ``store`` is the kind of store that is looked at; another may have a repository so named.
+    """
+    decisions = (
+        event
+        for event in events.decisions()
+        if store is None or event.facts.get("store", store) == store
+    )
+    found = _displaced(decisions, repository, branch)
     return [replaced for replaced in found if replaced.kind == "relocate"]
 
 

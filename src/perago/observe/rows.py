@@ -27,6 +27,7 @@ class AttemptRow:
     step: str
     task: str
     retry: int
+    store: str | None
     repository: str | None
     branch: str | None
     input_ref: str | None
@@ -57,6 +58,7 @@ class AttemptRow:
 class PublicationRow:
     """One move of a branch, or the decision to leave it; ``visible`` is None when not looked."""
 
+    store: str | None
     repository: str
     branch: str
     ref: str
@@ -93,6 +95,7 @@ def attempt_row(events: Sequence[Event]) -> AttemptRow:
         step=attempt.reference_task_name,
         task=attempt.task_def_name,
         retry=attempt.retry_count,
+        store=told.store,
         repository=_text(workspace.get("repository")),
         branch=_text(workspace.get("branch")),
         input_ref=_text(workspace.get("ref")),
@@ -127,6 +130,7 @@ def publication_row(
     if row.kind in {None, "refuse"} or row.ref is None or row.repository is None:
         return None
     return PublicationRow(
+        store=row.store,
         repository=row.repository,
         branch=row.branch or "",
         ref=row.ref,
@@ -147,7 +151,11 @@ def publication_row(
 
 
 def unlogged(
-    history: Iterable[Commit], known: frozenset[str], repository: str, branch: str
+    history: Iterable[Commit],
+    known: frozenset[str],
+    repository: str,
+    branch: str,
+    store: str | None = None,
 ) -> Iterable[PublicationRow]:
     """Yield the publications of a branch that other machines made: their commits tell of them."""
     for commit in history:
@@ -157,6 +165,7 @@ def unlogged(
             continue
         key = said.get("perago.logical_task_key", "")
         yield PublicationRow(
+            store=store,
             repository=repository,
             branch=branch,
             ref=commit.id,

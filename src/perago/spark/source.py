@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from perago.errors import UsageError
+from perago.errors import NotFoundError, UsageError
 from perago.observe.events import CONDITIONS
 from perago.observe.rows import (
     AttemptRow,
@@ -46,6 +46,7 @@ _WHAT: Final = ("publications", "attempts", "objects")
 _OPTIONS: Final = frozenset(
     {"what", "home", "directory", "store", "repository", "branch", "ref", "prefix", "partitions"}
 )
+KINDS: Final = frozenset({"embedded", "lakefs"})
 _PARTITIONS: Final = 16
 _BATCH: Final = 10_000
 _LEAST_EVENTS: Final = 20_000
@@ -54,15 +55,16 @@ _SCHEMAS: Final[Mapping[str, str]] = {
     "objects": ddl(_OBJECT),
     "attempts": (
         "execution_id STRING, workflow_id STRING, attempt_id STRING, step STRING, task STRING, "
-        "retry INT, repository STRING, branch STRING, input_ref STRING, started_at TIMESTAMP, "
-        "seconds DOUBLE, status STRING, failed_in STRING, reason STRING, refused BOOLEAN, "
+        "retry INT, store STRING, repository STRING, branch STRING, input_ref STRING, "
+        "started_at TIMESTAMP, seconds DOUBLE, status STRING, failed_in STRING, reason STRING, "
+        "refused BOOLEAN, "
         "kind STRING, head STRING, ref STRING, fence STRING, decided_at TIMESTAMP, "
         "publish_seconds DOUBLE, after_body_seconds DOUBLE, files_read LONG, bytes_read LONG, "
         "files_written LONG, bytes_written LONG, added LONG, changed LONG, removed LONG, "
         "phases MAP<STRING, DOUBLE>"
     ),
     "publications": (
-        "repository STRING, branch STRING, ref STRING, parent STRING, kind STRING, "
+        "store STRING, repository STRING, branch STRING, ref STRING, parent STRING, kind STRING, "
         "replaced STRING, fence STRING, task STRING, step STRING, workflow_id STRING, "
         "attempt_id STRING, execution_id STRING, retry INT, published_at TIMESTAMP, "
         "publish_seconds DOUBLE, visible BOOLEAN"
@@ -121,7 +123,7 @@ class PeragoSource(DataSource):
             return ObjectsReader(origin, self._branch(), partitions)
         if what == "publications" and self.options.get("repository"):
             return BranchReader(origin, self._branch())
-        return EventsReader(origin, what, partitions)
+        return EventsReader(origin, what, partitions, self.options.get("store"))
 
     def _what(self) -> str:
         what = self.options.get("what") or self.options.get("path") or "publications"
@@ -232,9 +234,12 @@ class ObjectsReader(DataSourceReader):
 class EventsReader(DataSourceReader):
     """Reads the event log in parts; conditions on the claim are asked of it."""
 
-    def __init__(self, origin: Origin, what: str, partitions: int) -> None:
+    def __init__(
+        self, origin: Origin, what: str, partitions: int, store: str | None = None
+    ) -> None:
         self._origin = origin
         self._what = what
+        self._store = store
         self._count = partitions
         self._wanted: dict[str, str | int | float] = {}
 
@@ -258,9 +263,10 @@ class EventsReader(DataSourceReader):
         columns = _columns(self._what)
         with self._origin.events() as events:
             for found in events.by_execution(partition.after, partition.until, self._wanted):
-                row: object = attempt_row(found)
-                if self._what == "publications" and isinstance(row, AttemptRow):
-                    row = publication_row(row)
+                told = attempt_row(found)
+                if self._store in KINDS and told.store not in {self._store, None}:
+                    continue
+                row = publication_row(told) if self._what == "publications" else told
                 if row is not None:
                     yield columns(row)
 
@@ -291,11 +297,27 @@ class BranchReader(DataSourceReader):
             told = set()
             for found in events.by_execution(0, events.last()):
                 row = publication_row(attempt_row(found), visible)
-                if row is not None and (row.repository, row.branch) == (name, branch):
+                if row is None or (row.repository, row.branch) != (name, branch):
+                    continue
+                if self._is_here(row, store):
                     told.add(row.execution_id)
                     yield columns(row)
-            for row in unlogged(history, frozenset(told), name, branch):
+            kind = self._origin.store if self._origin.store in KINDS else None
+            for row in unlogged(history, frozenset(told), name, branch, kind):
                 yield columns(row)
+
+    def _is_here(self, row: PublicationRow, store: Any) -> bool:
+        """Tell whether a publication is of this store: another may have a repository so named.
+
+        Older logs do not say it; then the store that knows the commit is the one.
+        """
+        if row.store is not None and self._origin.store in KINDS:
+            return row.store == self._origin.store
+        try:
+            store.commit(row.repository, row.ref)
+        except NotFoundError:
+            return False
+        return True
 
 
 def _columns(what: str) -> Callable[[object], tuple[Any, ...]]:

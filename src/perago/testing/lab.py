@@ -114,6 +114,10 @@ class Lab:
         """Deliver the very same attempt once more: a twin execution."""
         return self._attempt(run.task, run.attempt, run.workspace, run.params, faults)
 
+    def _journal(self, claim: Claim) -> AttemptJournal:
+        kind = getattr(self.store, "kind", None)
+        return AttemptJournal(self._events, claim, self.clock, store=kind)
+
     def _attempt(
         self,
         task: TaskDefinition,
@@ -133,7 +137,7 @@ class Lab:
             broker=settling(switch.broker(self.broker), ledger, claim, self.clock),
             rooms=switch.rooms(AttemptRooms(self.rooms, "lab", self.clock)),
             clock=self.clock,
-            journal=switch.journal(AttemptJournal(self._events, claim, self.clock)),
+            journal=switch.journal(self._journal(claim)),
             engines=self._engines,
             ledger=ledger,
         )

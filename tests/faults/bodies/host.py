@@ -23,7 +23,13 @@ from typing import Any
 from perago.brokers.local import Runner
 from perago.cli.seed import chosen_store
 from perago.modules import load_tasks
-from perago.tidy import drop_branches, lakefs_orphans, orphaned_branches, sweep_rooms
+from perago.tidy import (
+    drop_branches,
+    lakefs_orphans,
+    lakefs_repositories,
+    orphaned_branches,
+    sweep_rooms,
+)
 from perago.wiring import (
     Home,
     LocalWork,
@@ -101,7 +107,8 @@ def _swept(home: Home, settings: Any, store: str) -> list[str]:
             drop_branches(home.store, orphaned_branches(home))
         else:
             lakefs = lakefs_of(settings)
-            drop_branches(lakefs, lakefs_orphans(home, lakefs))
+            for repository, ended in lakefs_repositories(home).items():
+                drop_branches(lakefs, lakefs_orphans(lakefs, repository, ended))
             lakefs.close()
     except BaseException as error:  # noqa: BLE001 - as above
         return [f"V7: the sweep ended: {type(error).__name__}: {error}"]

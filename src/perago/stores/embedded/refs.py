@@ -13,7 +13,7 @@ from perago.errors import (
     PublishFenceError,
     UsageError,
 )
-from perago.stores.embedded import names
+from perago.stores import names
 
 _SHORT_ID = re.compile(r"[0-9a-f]{6,63}")
 

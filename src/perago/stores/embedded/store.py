@@ -12,10 +12,10 @@ from perago.errors import AlreadyExistsError, NothingToCommitError
 from perago.ports import Advance, Patience, Publication, Published, Put
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Commit, Entry, StagedWorkspace, Staging, WorkspaceInput
+from perago.stores import names
 from perago.stores.embedded import (
     collecting,
     commits,
-    names,
     publishing,
     refs,
     snapshots,
@@ -23,11 +23,11 @@ from perago.stores.embedded import (
 )
 from perago.stores.embedded.collecting import Collected
 from perago.stores.embedded.commits import Note
-from perago.stores.embedded.importing import files_below
 from perago.stores.embedded.ranges import hex_of
 from perago.stores.embedded.reading import Reading
 from perago.stores.embedded.refs import Branch
 from perago.stores.embedded.uploading import Upload
+from perago.stores.importing import files_below
 from perago.transfer import parallel
 
 SWEEP_WAIT_SECONDS = 60.0
@@ -49,6 +49,8 @@ class EmbeddedStore(Reading):
 
     ``now`` gives the time that commits are stamped with and that retention is counted from.
     """
+
+    kind = "embedded"
 
     def __init__(self, root: Path, *, now: Callable[[], float] = time.time) -> None:
         super().__init__(root)

@@ -94,4 +94,4 @@ def unanswered(call: Call, what: str, why: str) -> PeragoError:
     text = f"{what}: no answer from lakeFS ({why})"
     if call in {Call.CREATE, Call.PUBLISH}:
         return OutcomeUnknownError(text, remedy="reading the branch shows whether it was applied")
-    return StoreUnavailableError(text, remedy="check the endpoint and the server")
+    return StoreUnavailableError(text, remedy="check LAKECTL_SERVER_ENDPOINT_URL and the server")

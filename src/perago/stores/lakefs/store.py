@@ -58,6 +58,7 @@ LEAST_SECONDS = 0.2
 class LakeFSStore:
     """One lakeFS server; threads may share it."""
 
+    kind = "lakefs"
     checksum = "md5"
 
     def __init__(self, settings: LakeFSSettings, cache: ContentCache, manifests: Manifests) -> None:
