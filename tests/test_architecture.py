@@ -184,7 +184,7 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
         "errors", "protocol", "ports", "workspace.scan", "workspace.neighbours"
     ),
     "perago.spec": perago("errors", "protocol"),
-    "perago.workflow": perago("errors", "workflow"),
+    "perago.workflow": perago("errors", "protocol.printable", "workflow"),
     "perago.roots": perago("errors"),
     "perago.directories": perago("roots"),
     "perago.redaction": perago("protocol"),

@@ -18,10 +18,12 @@ from perago.cli import (
     doctor,
     extract,
     gc,
+    graph,
     init,
     inspect,
     ledger,
     log,
+    new,
     register,
     repo,
     report,
@@ -57,6 +59,7 @@ _COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
         inspect.inspect,
         diff.diff,
         checkout.checkout,
+        graph.graph,
         report.report,
         verify.verify,
     ),
@@ -65,6 +68,7 @@ _COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
 for _panel, _functions in _COMMANDS.items():
     for _function in _functions:
         app.command(_function.__name__, cls=Command, rich_help_panel=_panel)(_function)
+app.add_typer(new.app, name="new", rich_help_panel=_START)
 app.add_typer(repo.app, name="repo", rich_help_panel=_START)
 app.add_typer(dev.app, name="dev", rich_help_panel=_START)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_LOOK)
