@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _ICONS = {"COMPLETED": "[green]✓[/green]", "COMPLETED_WITH_ERRORS": "[yellow]✓[/yellow]"}
 _BAR = 16
+_NOTICED = 1.5
+"""Seconds from which on a wait is announced where nothing moves."""
 
 
 @dataclass(slots=True)
@@ -168,9 +170,11 @@ class RunView:
     def _schedule(self, name: str, task_id: str, event: Mapping[str, Any]) -> None:
         step = Step(str(event["reference_task_name"]), int(event["retry_count"]), time.monotonic())
         wait = float(event.get("in_seconds") or 0.0)
-        if name == "task_retry" and wait >= 1:
-            step.doing = f"retry in {wait:.0f} s"
         self._steps[task_id] = step
+        if name == "task_retry" and wait >= _NOTICED:
+            step.doing = f"starts in {wait:.0f} s"
+            if self._live is None:
+                self._console.print(marked(f"{step.icon} {step.label}  {step.story}"))
 
     def _follow(self, name: str, step: Step, event: Mapping[str, Any]) -> None:
         if name == "task_claimed":

@@ -6,6 +6,7 @@ runner can go on where this one was killed.
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -49,7 +50,8 @@ class Runner:
     """Starts and resumes runs on a pool of executors.
 
     ``lock_directory`` is shared with the pool, so that a resume can tell whether the executors
-    of a killed runner are gone. The owner of the pool closes it.
+    of a killed runner are gone. The owner of the pool closes it. ``longest_delay`` caps what is
+    waited before a retry.
     """
 
     state: State
@@ -59,6 +61,7 @@ class Runner:
     clock: Clock
     on_event: OnEvent = nobody_listens
     jitter: Callable[[], float] = random.random
+    longest_delay: float = math.inf
     _drive: Drive | None = field(default=None, init=False)
     _stopped: bool = field(default=False, init=False)
 
@@ -135,6 +138,7 @@ class Runner:
             clock=self.clock,
             on_event=self.on_event,
             jitter=self.jitter,
+            longest_delay=self.longest_delay,
             stopped=self._stopped,
         )
         with stopping_on_signals(self.stop):
