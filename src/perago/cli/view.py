@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-_ICONS = {"COMPLETED": "[green]✓[/green]", "COMPLETED_WITH_ERRORS": "[yellow]✓[/yellow]"}
+_ICONS = {
+    "COMPLETED": "[green]✓[/green]",
+    "COMPLETED_WITH_ERRORS": "[yellow]✓[/yellow]",
+    "INTERRUPTED": "[yellow]■[/yellow]",
+}
+_INTERRUPTED = "INTERRUPTED"
 _BAR = 16
 _NOTICED = 1.5
 """Seconds from which on a wait is announced where nothing moves."""
@@ -63,6 +68,8 @@ class Step:
         """Say what it is doing, or how it ended."""
         if not self.status:
             return self.doing + self._bar()
+        if self.status == _INTERRUPTED:
+            return "[yellow]interrupted[/yellow]"
         if self.status not in _ICONS:
             return f"[red]{block(self.reason or self.status)}[/red]"
         done = {
@@ -164,6 +171,8 @@ class RunView:
             self._console.print(marked(f"[yellow]alert[/yellow] {said}"))
         elif task_id:
             if task_id not in self._steps:  # scheduled before this command began
+                if name == "task_lost":
+                    return  # the interruption was the end of that command
                 self._schedule(name, task_id, event)
             self._follow(name, self._steps[task_id], event)
 
@@ -182,13 +191,18 @@ class RunView:
         elif name == "message":
             step.hear(event["message"])
         elif name == "task_lost":
-            step.status, step.reason = "FAILED", "executor lost"
+            step.status, step.seconds = _INTERRUPTED, time.monotonic() - step.began
+            self._ended(step)
         elif name == "task_finished":
             step.status, step.reason = str(event["status"]), str(event["reason"])
             step.seconds = float(event["seconds"])
-            if self._live is None:
-                said = f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
-                self._console.print(marked(said))
+            self._ended(step)
+
+    def _ended(self, step: Step) -> None:
+        """Print a line about an attempt that is over, where there is no live table."""
+        if self._live is None:
+            said = f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
+            self._console.print(marked(said))
 
     def _table(self) -> RenderableType:
         from rich.table import Table

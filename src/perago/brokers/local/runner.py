@@ -27,13 +27,15 @@ from perago.brokers.local.workflow import parse_workflow
 from perago.brokers.local.writers import refuse_parallel_writers
 from perago.errors import UsageError
 from perago.ports import Clock
-from perago.process.lock import FileLock, await_gone, tidy_locks
+from perago.process.lock import await_gone, run_lock, tidy_locks
 from perago.process.reports import Executors
 from perago.protocol.values import Status
 from perago.workflow.chain import refuse_unchained_writers
 
 GONE_SECONDS: Final = 10.0
 """Executors end with their runner within milliseconds; this long is waited for a slow one."""
+
+LOOKED_AT_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +164,9 @@ class Runner:
 
     @contextmanager
     def _locked(self, run_id: str) -> Iterator[None]:
-        with FileLock(self.lock_directory / f"run-{run_id}.lock") as lock:
-            if not lock.acquire():
+        with run_lock(self.lock_directory, run_id) as lock:
+            # Somebody who only looks whether it is held has it for a moment, too.
+            if not lock.acquire(LOOKED_AT_SECONDS):
                 raise UsageError(
                     f"run {run_id} is being run by another process",
                     remedy="wait for it to end, or stop that process first",
