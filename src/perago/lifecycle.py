@@ -30,6 +30,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago.adopting import Book
+from perago.authorship import author_line
 from perago.definition import Role, TaskDefinition
 from perago.errors import PeragoError, ResultError
 from perago.fencing import AttemptFence, moved
@@ -131,8 +132,10 @@ class Execution:
         self._track.ignore_log_failures()
         if not isinstance(error, PeragoError) or error.__cause__ is not None:
             self._track.event("traceback", text=trace_of(error))
-        limit = self._shells.reason_limit
-        return classify(self._track.current, error, reason_limit=limit, hide=hide)
+        phase, limit = self._track.current, self._shells.reason_limit
+        bug = phase is Phase.BODY and not isinstance(error, PeragoError)
+        line = author_line(error, self._task.function) if bug else ""
+        return classify(phase, error, reason_limit=limit, hide=hide, line=line)
 
     def _transaction(self, undo: ExitStack) -> Outcome:
         """Show the order of section 4."""

@@ -109,3 +109,12 @@ def test_limits(controls: Controls, at: float) -> None:
         waiting,
     ]
     assert may_start_at(waiting, controls, tasks) == at
+
+
+def test_nobody_waits_longer_than_the_longest_delay() -> None:
+    controls = Controls(retry_count=2, retry_delay_seconds=60)
+    for failures, expected in ((1, Retry(1.0)), (2, Retry(1.0))):
+        assert after_failure(controls, Status.FAILED, failures, 0, 0.0, 1.0) == expected
+    assert isinstance(after_failure(controls, Status.FAILED, 3, 0, 0.0, 1.0), GiveUp)
+    quick = Controls(retry_count=1, retry_delay_seconds=0.2)
+    assert after_failure(quick, Status.FAILED, 1, 0, 0.0, 1.0) == Retry(0.2)

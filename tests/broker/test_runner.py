@@ -277,7 +277,7 @@ def test_stop_leaves_a_run_that_can_be_resumed(stage: Stage, moment: str) -> Non
     assert resumed.status is RunStatus.COMPLETED
     if moment == "task_claimed":
         first, second, _ = stage.state.tasks(run.id)
-        assert (first.status, first.lost, first.reason) == (Status.FAILED, True, "executor lost")
+        assert (first.status, first.lost, first.reason) == (Status.FAILED, True, "interrupted")
         assert (second.retry_count, second.status) == (1, Status.COMPLETED)
         assert second.start_at == second.scheduled_at
 

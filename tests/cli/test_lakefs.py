@@ -64,7 +64,7 @@ def test_a_killed_attempt_is_replaced_and_leaves_no_branch(
     before = server.head(repository, "main")
     answer = perago(*run, env={"PERAGO_KILL_AT": "count:0:after publish"})
     assert "killed by SIGKILL" in answer.out
-    assert "replaced an abandoned one by" in answer.out
+    assert "replaced an abandoned publication with" in answer.out
     assert server.head(repository, "main").parents == (before.id,)
     assert [branch.name for branch in server.branches(repository, hidden=True)] == ["main"]
     collected = perago("gc", "--json")

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 PROMPT = "$ "
 PDB = "(Pdb) "
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_HEX = r"(?<![\w.-])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,64}(?![\w.])"
+_HEX = r"(?<![\w.-])(?=[a-f]*\d)(?:[0-9a-f]{8}|[0-9a-f]{12}|[0-9a-f]{64})(?![\w.])"
+"""Ids and their beginnings as they are shown: a word of letters alone is a word."""
 _ID = re.compile(rf"{_UUID}|{_HEX}")
 _VARIES = re.compile(
     rf"(?P<id>{_UUID}|{_HEX})"

@@ -15,6 +15,7 @@ from tests.docs.shell import Shell
 
 FOREIGN = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_", "OTEL_")
 Edit = Callable[[Path], None]
+SLEEP = "    import time; time.sleep(30)\n"
 
 
 def _replaced(file: Path, pattern: str, text: str) -> None:
@@ -25,14 +26,12 @@ def _replaced(file: Path, pattern: str, text: str) -> None:
 
 def _sleeping(project: Path) -> None:
     """Do as the tutorial says: the second task takes half a minute."""
-    tasks = project / "tasks.py"
-    tasks.write_text("import time\n" + tasks.read_text())
-    _replaced(tasks, r'(?<=publishes nothing\."""\n)', "    time.sleep(30)\n")
+    _replaced(project / "tasks.py", r'(?<=publishes nothing\."""\n)', SLEEP)
 
 
 def _awake(project: Path) -> None:
     tasks = project / "tasks.py"
-    tasks.write_text(tasks.read_text().replace("    time.sleep(30)\n", ""))
+    tasks.write_text(tasks.read_text().replace(SLEEP, ""))
 
 
 @dataclass(frozen=True)

@@ -142,3 +142,12 @@ def test_r1_a_reason_is_never_empty_and_names_the_type(error: BaseException, tex
 
 def test_only_completed_is_completed() -> None:
     assert [status for status in Status if Outcome(status).completed] == [Status.COMPLETED]
+
+
+def test_the_line_of_the_author_stays_when_a_reason_is_cut() -> None:
+    error = ValueError("x" * 500)
+    reason = classify(Phase.BODY, error, reason_limit=60, hide=str, line="tasks.py line 3").reason
+    assert len(reason) == 60
+    assert reason.endswith("… (tasks.py line 3)")
+    tiny = classify(Phase.BODY, error, reason_limit=10, hide=str, line="tasks.py line 3").reason
+    assert tiny == "body: Val…"

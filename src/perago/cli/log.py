@@ -65,7 +65,10 @@ def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
     rows: list[list[object]] = []
     for entry in entries:
         said, change = entry.commit.metadata, entry.change
+        retry = str(said.get("perago.retry_count", "0"))
         step = plain(entry.step) or f"[dim]{plain(entry.commit.message)}[/dim]"
+        if entry.step and retry != "0":
+            step += f" [dim]retry {plain(retry)}[/dim]"
         if entry.unfinished:
             step = f"[yellow]unfinished replacement by {short(entry.commit.parents[1])}[/yellow]"
         rows.append(
@@ -74,7 +77,6 @@ def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
                 when(entry.commit.created_at),
                 step,
                 plain(said.get("perago.task_id", "-")[:8]),
-                plain(said.get("perago.retry_count", "-")),
                 changes(len(change.added), len(change.changed), len(change.removed)),
             ]
         )
@@ -84,8 +86,7 @@ def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
                 f"[dim]{when(old.at)}[/dim]",
                 "[dim]replaced[/dim]",
                 "",
-                "",
-                "[dim]an abandoned publication[/dim]",
+                "[dim]abandoned[/dim]",
             ]
             for old in entry.replaced
         ]
@@ -93,13 +94,12 @@ def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
             [
                 "",
                 f"[dim]{when(by.at)}[/dim]",
-                "[dim]adopted[/dim]",
+                f"[dim]adopted by retry {by.attempt.retry_count}[/dim]",
                 f"[dim]{plain(by.attempt.task_id[:8])}[/dim]",
-                f"[dim]{by.attempt.retry_count}[/dim]",
-                "[dim]its first completion was lost[/dim]",
+                "[dim]completion lost[/dim]",
             ]
             for by in entry.adopted
         ]
-    table(["commit", "when", "step", "task", "retry", "what changed"], rows)
+    table(["commit", "when", "step", "task", "changed"], rows)
     for old in taken_back:
         say(f"[dim]{when(old.at)}  {short(old.ref)} taken back by a retry without changes[/dim]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from pathlib import Path
@@ -15,6 +16,8 @@ from perago.cli.screen import AsJson
 if TYPE_CHECKING:
     from perago.cli.workflow_source import WorkflowSource
 
+LONGEST_DELAY = 1.0
+"""Seconds before a retry: delays are for servers in trouble, and here somebody is looking."""
 _OF_A_NEW_RUN = {
     "target": "a workflow",
     "modules": "modules",
@@ -76,6 +79,12 @@ def run(
         str,
         typer.Option(help="embedded, or lakefs: the server that is configured (see .env)."),
     ] = "embedded",
+    real_delays: Annotated[
+        bool,
+        typer.Option(
+            "--real-delays", help="Wait before a retry as long as declared, not 1 s at most."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a workflow as transactions on the embedded store.
@@ -97,7 +106,8 @@ def run(
     if mode not in {"process", "thread"}:
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
     kind = chosen_store(store)
-    session = Session(home_of(settings), settings, jobs, mode, kind, as_json)
+    longest = math.inf if real_delays else LONGEST_DELAY
+    session = Session(home_of(settings), settings, jobs, mode, kind, as_json, longest)
     warnings: list[str] = []
     if resume is not None:
         _refuse_for_resume(context)

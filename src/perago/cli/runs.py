@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perago.cli.screen import AsJson, emit, plain, say, table, when
 
-_COLOURS = {"COMPLETED": "green", "RUNNING": "yellow"}
+if TYPE_CHECKING:
+    from perago.brokers.local import RunRecord
+    from perago.wiring import Home
+
+INTERRUPTED = "INTERRUPTED"
+_COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", INTERRUPTED: "yellow"}
+_SHORTEST = 8
 
 
 def runs(
@@ -18,36 +25,56 @@ def runs(
     """List local runs, newest first; one that did not end can be resumed."""
     from perago.wiring import home_here
 
-    found = home_here().existing().state.runs(limit)
+    home = home_here().existing()
+    found = home.state.runs(limit)
+    states = [_state(home, run) for run in found]
     if as_json:
         emit(
             [
                 {
                     "run": run.id,
                     "workflow": run.workflow.get("name"),
-                    "status": run.status,
+                    "status": state,
                     "reason": run.reason,
                     "created_at": run.created_at,
                     "ended_at": run.ended_at,
                     "output": run.output,
                 }
-                for run in found
+                for run, state in zip(found, states, strict=True)
             ]
         )
         return
+    length = _enough([run.id for run in found])
     rows = []
-    for run in found:
-        colour = _COLOURS.get(run.status, "red")
+    for run, state in zip(found, states, strict=True):
+        colour = _COLOURS.get(state, "red")
         took = f"{run.ended_at - run.created_at:.1f} s" if run.ended_at else "-"
         rows.append(
             [
-                plain(run.id),
+                plain(run.id[:length]),
                 plain(run.workflow.get("name")),
-                f"[{colour}]{plain(run.status)}[/{colour}]",
+                f"[{colour}]{plain(state)}[/{colour}]",
                 when(run.created_at),
                 took,
             ]
         )
     table(["run", "workflow", "status", "started", "took"], rows)
-    if any(run.status != "COMPLETED" for run in found):
-        say("[dim]continue one with: perago run --resume RUN[/dim]")
+    if any(state not in {"COMPLETED", "RUNNING"} for state in states):
+        say("[dim]resume one with: perago run --resume RUN[/dim]")
+
+
+def _state(home: Home, run: RunRecord) -> str:
+    """Return the status of a run; one whose process is gone was interrupted, not running."""
+    from perago.process.lock import held, run_lock
+
+    running = run.status == "RUNNING"
+    return INTERRUPTED if running and not held(run_lock(home.locks, run.id)) else str(run.status)
+
+
+def _enough(ids: Sequence[str]) -> int:
+    """Return how many characters tell these ids apart."""
+    longest = max(map(len, ids), default=0)
+    for length in range(_SHORTEST, longest):
+        if len({each[:length] for each in ids}) == len(set(ids)):
+            return length
+    return longest

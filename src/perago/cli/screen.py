@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 SHORT = 12
+_GAP = 2
+_NARROW = 20
+_FOLDED = 12
 
 # Markup is ours alone: in a text of somebody else the two characters that could act as markup are
 # replaced until the markup has been read. Escaping with backslashes cannot do this, because a name
@@ -82,18 +85,36 @@ def complain(error: PeragoError, *, as_json: bool) -> None:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a plain table without boxes, easy on the eye and on grep."""
+    """Print a plain table without boxes, easy on the eye and on grep; nothing in it is cut.
+
+    Where a terminal is too narrow, the wide columns are folded. Where that does not help, or
+    nobody looks, a row is one line, however long.
+    """
     from rich.table import Table
 
-    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in headings:
-        drawn.add_column(heading, no_wrap=heading != "what changed")
-    for row in rows:
-        drawn.add_row(*map(_cell, row))
+    cells = [[_cell(value) for value in row] for row in rows]
+    columns = [max(map(_width, column)) for column in zip(headings, *cells, strict=True)]
+    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+    for heading, width in zip(headings, columns, strict=True):
+        drawn.add_column(heading, min_width=min(width, _least(width)), overflow="fold")
+    for row in cells:
+        drawn.add_row(*row)
+    gaps = _GAP * (len(columns) - 1)
     terminal = console(soft_wrap=False)
-    if not terminal.is_terminal:
-        terminal = console(soft_wrap=False, width=200)
+    if not terminal.is_terminal or sum(map(_least, columns)) + gaps > terminal.width:
+        terminal = console(soft_wrap=False, width=sum(columns) + gaps)
     terminal.print(drawn)
+
+
+def _least(width: int) -> int:
+    """Return the width that a column keeps: ids, times and numbers are not folded."""
+    return width if width <= _NARROW else _FOLDED
+
+
+def _width(value: object) -> int:
+    from rich.cells import cell_len
+
+    return max(map(cell_len, str(value).split("\n")))
 
 
 def plain(text: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class Session:
     as_json: bool
     own: Mapping[str, TaskDefinition] | None = None
     """Tasks that no module declares; they run in this process only."""
+    longest_delay: float = math.inf
 
     def start(self, source: WorkflowSource, given: Mapping[str, Any]) -> RunRecord:
         """Check a workflow, then run it to its end."""
@@ -73,7 +75,9 @@ class Session:
         pool = local_pool(work, self.jobs, self.mode)
         view = view_for(as_json=self.as_json, live=self.mode == "process")
         try:
-            yield local_runner(self.home, pool, tasks, view), view
+            runner = local_runner(self.home, pool, tasks, view)
+            runner.longest_delay = self.longest_delay
+            yield runner, view
         finally:
             pool.close()
             self._tidy(store)

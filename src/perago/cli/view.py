@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-_ICONS = {"COMPLETED": "[green]✓[/green]", "COMPLETED_WITH_ERRORS": "[yellow]✓[/yellow]"}
+_ICONS = {
+    "COMPLETED": "[green]✓[/green]",
+    "COMPLETED_WITH_ERRORS": "[yellow]✓[/yellow]",
+    "INTERRUPTED": "[yellow]■[/yellow]",
+}
+_INTERRUPTED = "INTERRUPTED"
 _BAR = 16
+_NOTICED = 1.5
+"""Seconds from which on a wait is announced where nothing moves."""
 
 
 @dataclass(slots=True)
@@ -61,6 +68,8 @@ class Step:
         """Say what it is doing, or how it ended."""
         if not self.status:
             return self.doing + self._bar()
+        if self.status == _INTERRUPTED:
+            return "[yellow]interrupted[/yellow]"
         if self.status not in _ICONS:
             return f"[red]{block(self.reason or self.status)}[/red]"
         done = {
@@ -69,7 +78,7 @@ class Step:
             "relocate": "[yellow]took an abandoned publication back[/yellow]",
             "keep": "nothing to publish",
             "adopt": f"[yellow]adopted[/yellow] [cyan]{self.ref}[/cyan], published before",
-        }.get(self.decision, "looked only")
+        }.get(self.decision, "read-only")
         return f"{done}  {self.change}" if self.decision in {"merge", "replace"} else done
 
     @property
@@ -162,15 +171,19 @@ class RunView:
             self._console.print(marked(f"[yellow]alert[/yellow] {said}"))
         elif task_id:
             if task_id not in self._steps:  # scheduled before this command began
+                if name == "task_lost":
+                    return  # the interruption was the end of that command
                 self._schedule(name, task_id, event)
             self._follow(name, self._steps[task_id], event)
 
     def _schedule(self, name: str, task_id: str, event: Mapping[str, Any]) -> None:
         step = Step(str(event["reference_task_name"]), int(event["retry_count"]), time.monotonic())
         wait = float(event.get("in_seconds") or 0.0)
-        if name == "task_retry" and wait >= 1:
-            step.doing = f"retry in {wait:.0f} s"
         self._steps[task_id] = step
+        if name == "task_retry" and wait >= _NOTICED:
+            step.doing = f"starts in {wait:.0f} s"
+            if self._live is None:
+                self._console.print(marked(f"{step.icon} {step.label}  {step.story}"))
 
     def _follow(self, name: str, step: Step, event: Mapping[str, Any]) -> None:
         if name == "task_claimed":
@@ -178,13 +191,18 @@ class RunView:
         elif name == "message":
             step.hear(event["message"])
         elif name == "task_lost":
-            step.status, step.reason = "FAILED", "executor lost"
+            step.status, step.seconds = _INTERRUPTED, time.monotonic() - step.began
+            self._ended(step)
         elif name == "task_finished":
             step.status, step.reason = str(event["status"]), str(event["reason"])
             step.seconds = float(event["seconds"])
-            if self._live is None:
-                said = f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
-                self._console.print(marked(said))
+            self._ended(step)
+
+    def _ended(self, step: Step) -> None:
+        """Print a line about an attempt that is over, where there is no live table."""
+        if self._live is None:
+            said = f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
+            self._console.print(marked(said))
 
     def _table(self) -> RenderableType:
         from rich.table import Table

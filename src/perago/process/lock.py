@@ -68,6 +68,26 @@ def executor_lock(directory: Path, executor_id: str) -> FileLock:
     return FileLock(directory / f"executor-{executor_id}.lock")
 
 
+def run_lock(directory: Path, run_id: str) -> FileLock:
+    """Name the lock a process holds while it drives a run."""
+    return FileLock(directory / f"run-{run_id}.lock")
+
+
+def held(lock: FileLock) -> bool:
+    """Tell whether a process that lives holds a lock; nothing is made or removed."""
+    try:
+        descriptor = os.open(lock.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def tidy_locks(directory: Path) -> None:
     """Remove the locks of executors that are gone."""
     for path in directory.glob("executor-*.lock"):

@@ -27,15 +27,24 @@ class Outcome:
 
 
 def classify(
-    phase: Phase, error: BaseException, *, reason_limit: int, hide: Callable[[str], str]
+    phase: Phase,
+    error: BaseException,
+    *,
+    reason_limit: int,
+    hide: Callable[[str], str],
+    line: str = "",
 ) -> Outcome:
     """Turn a failure into a status and a reason that says phase, cause and remedy.
 
+    ``line`` is the author's line that raised it; it stays when the rest of the reason is cut.
     Keys are hidden before the reason is cut: half a key is not recognised any more (V8).
     """
+    where = hide(sendable(f" ({line})")) if line else ""
+    limit = reason_limit - len(where) if len(where) < reason_limit else reason_limit
+    reason = shorten(hide(f"{phase}: {describe(error)}"), limit)
     return Outcome(
         status=(Status.FAILED_WITH_TERMINAL_ERROR if is_terminal(phase, error) else Status.FAILED),
-        reason=shorten(hide(f"{phase}: {describe(error)}"), reason_limit),
+        reason=reason + where if limit < reason_limit else reason,
         phase=phase,
     )
 

@@ -18,6 +18,7 @@ from perago.workflow.tracing import Task, reference, walk
 _EXPRESSION = re.compile(r"\$\{\s*([^{}]+?)\s*\}")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[['\"]?([^\]'\"]+)['\"]?\]")
 WORKSPACE = "workspace"
+_OUTPUTS = ("result", WORKSPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +116,8 @@ class _Names:
         if shape is None:
             return
         rest = path[2:]
-        outputs = {"result", WORKSPACE} if shape.workspace else {"result"}
-        if rest and rest[0] not in outputs:
-            raise self._refuse(place, f"{shown}: the output has no {rest[0]!r}", rest[0], outputs)
+        if rest and rest[0] not in _OUTPUTS:
+            raise self._refuse(place, f"{shown}: the output has no {rest[0]!r}", rest[0], _OUTPUTS)
         fields = shape.results
         if rest[:1] == ["result"] and rest[1:] and fields is not None and rest[1] not in fields:
             raise self._refuse(

@@ -70,7 +70,7 @@ class LocalBroker:
             task.task_id,
             {
                 "status": Status.FAILED,
-                "reason": "executor lost",
+                "reason": "interrupted",
                 "ended_at": self._clock.now(),
                 "lost": True,
             },

@@ -6,6 +6,7 @@ carries them out in one transaction and asks again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -47,7 +48,10 @@ from perago.protocol.values import Status
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All that a decision depends on; ``jitter`` is a number from 0 to 1."""
+    """All that a decision depends on; ``jitter`` is a number from 0 to 1.
+
+    ``longest_delay`` caps the delays of retries.
+    """
 
     workflow: Workflow
     run: RunRecord
@@ -56,6 +60,7 @@ class Situation:
     now: float
     writers: frozenset[str] = frozenset()
     jitter: float = 0.0
+    longest_delay: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,7 @@ class _Decider:
             failures=self._failures(task),
             spent_seconds=ended - self._first_scheduled(task),
             jitter=self.situation.jitter,
+            longest_delay=self.situation.longest_delay,
         )
         if isinstance(verdict, Retry):
             # From the end of the failure: a delay that passed while nobody ran is over.

@@ -54,6 +54,7 @@ class Drive:
     clock: Clock
     on_event: OnEvent
     jitter: Callable[[], float]
+    longest_delay: float
     stopped: bool = False
     _running: dict[str, TaskRecord] = field(default_factory=dict)
     _alerted: set[Alert] = field(default_factory=set)
@@ -98,6 +99,7 @@ class Drive:
                 now=self.clock.now(),
                 writers=self.writers,
                 jitter=self.jitter(),
+                longest_delay=self.longest_delay,
             )
         )
 

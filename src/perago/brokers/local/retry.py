@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from perago.brokers.local.controls import Controls, RetryLogic, TimeoutPolicy
@@ -23,12 +24,17 @@ class GiveUp:
 
 
 def after_failure(
-    controls: Controls, status: Status, failures: int, spent_seconds: float, jitter: float
+    controls: Controls,
+    status: Status,
+    failures: int,
+    spent_seconds: float,
+    jitter: float,
+    longest_delay: float = math.inf,
 ) -> Retry | GiveUp:
     """Judge the n-th failure in a row (n starts at 1).
 
     ``spent_seconds`` have passed since the first attempt was scheduled; ``jitter`` is a number
-    from 0 to 1 that the caller draws.
+    from 0 to 1 that the caller draws. Nobody at a terminal waits longer than ``longest_delay``.
     """
     if status is Status.FAILED_WITH_TERMINAL_ERROR:
         return GiveUp("the error is terminal")
@@ -36,7 +42,7 @@ def after_failure(
         return GiveUp("timeoutPolicy is TIME_OUT_WF")
     if failures > controls.retry_count:
         return GiveUp(f"retryCount {controls.retry_count} is used up")
-    delay = delay_seconds(controls, failures, jitter)
+    delay = min(delay_seconds(controls, failures, jitter), longest_delay)
     if bounded(controls) and spent_seconds + delay >= controls.total_timeout_seconds:
         return GiveUp(f"totalTimeoutSeconds {controls.total_timeout_seconds:g} is used up")
     return Retry(delay)

@@ -6,6 +6,7 @@ runner can go on where this one was killed.
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -26,13 +27,15 @@ from perago.brokers.local.workflow import parse_workflow
 from perago.brokers.local.writers import refuse_parallel_writers
 from perago.errors import UsageError
 from perago.ports import Clock
-from perago.process.lock import FileLock, await_gone, tidy_locks
+from perago.process.lock import await_gone, run_lock, tidy_locks
 from perago.process.reports import Executors
 from perago.protocol.values import Status
 from perago.workflow.chain import refuse_unchained_writers
 
 GONE_SECONDS: Final = 10.0
 """Executors end with their runner within milliseconds; this long is waited for a slow one."""
+
+LOOKED_AT_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class Runner:
     """Starts and resumes runs on a pool of executors.
 
     ``lock_directory`` is shared with the pool, so that a resume can tell whether the executors
-    of a killed runner are gone. The owner of the pool closes it.
+    of a killed runner are gone. The owner of the pool closes it. ``longest_delay`` caps what is
+    waited before a retry.
     """
 
     state: State
@@ -59,6 +63,7 @@ class Runner:
     clock: Clock
     on_event: OnEvent = nobody_listens
     jitter: Callable[[], float] = random.random
+    longest_delay: float = math.inf
     _drive: Drive | None = field(default=None, init=False)
     _stopped: bool = field(default=False, init=False)
 
@@ -135,6 +140,7 @@ class Runner:
             clock=self.clock,
             on_event=self.on_event,
             jitter=self.jitter,
+            longest_delay=self.longest_delay,
             stopped=self._stopped,
         )
         with stopping_on_signals(self.stop):
@@ -158,8 +164,9 @@ class Runner:
 
     @contextmanager
     def _locked(self, run_id: str) -> Iterator[None]:
-        with FileLock(self.lock_directory / f"run-{run_id}.lock") as lock:
-            if not lock.acquire():
+        with run_lock(self.lock_directory, run_id) as lock:
+            # Somebody who only looks whether it is held has it for a moment, too.
+            if not lock.acquire(LOOKED_AT_SECONDS):
                 raise UsageError(
                     f"run {run_id} is being run by another process",
                     remedy="wait for it to end, or stop that process first",
