@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TaskTerminalError,
     )
     from perago.metrics import MetricRecorder
+    from perago.notebook import run as run
     from perago.protocol.fence import (
         assert_current_attempt_snapshot as assert_current_attempt_snapshot,
     )
@@ -91,6 +92,7 @@ _MODULES = {
         "TaskTerminalError",
     ),
     "perago.metrics": ("MetricRecorder",),
+    "perago.notebook": ("run",),
     "perago.protocol.fence": ("assert_current_attempt_snapshot",),
     "perago.protocol.values": ("StagedWorkspace", "WorkspaceInput"),
     "perago.spec": (

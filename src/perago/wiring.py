@@ -152,10 +152,12 @@ class LocalWork:
     settings: Settings
     modules: tuple[str, ...]
     store: StoreKind
+    own: Mapping[str, TaskDefinition] | None = None
+    """Tasks that no module declares: for executors of this process."""
 
     def __call__(self, send: Send) -> Work:
         """Open this executor's own shells."""
-        tasks = load_tasks(self.modules)
+        tasks = {**load_tasks(self.modules), **(self.own or {})}
         home, clock = home_of(self.settings), SystemClock()
         store = open_store(home, self.settings, self.store)
         limit = self.settings.failure_reason_max_length

@@ -67,6 +67,15 @@ def test_a_single_task_works_on_the_only_repository(perago: Perago, words: Answe
     assert answer.json["output"]["result"] == {"words": ["boats"]}
 
 
+def test_a_single_task_may_have_any_name(project: Path, perago: Perago) -> None:
+    assert perago("init", ".").code == 0
+    tasks = project / "tasks.py"
+    tasks.write_text(tasks.read_text().replace('"count_words"', '"count [all] v1.5"'))
+    answer = perago("run", "tasks:count_words", "--from", "data", "--json")
+    assert answer.code == 0, answer
+    assert answer.json["output"]["result"]["files"] == 2
+
+
 def test_a_failed_run_exits_1_and_goes_on_after_mending(
     project: Path, perago: Perago, words: Answer
 ) -> None:

@@ -13,6 +13,7 @@ from perago.brokers.local.workflow import parse_workflow
 from tests.docs.conftest import Run
 from tests.docs.pages import ROOT, blocks, every_page, modules, text_of, write
 
+BLOCKS = "docs/howto/use-a-notebook.md"
 PYTEST = ("pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
 
 
@@ -49,6 +50,14 @@ def test_both_readmes_show_the_same_code() -> None:
     said = re.compile(r'""".*"""|#.*')
     assert [said.sub("", text) for text in english] == [said.sub("", text) for text in chinese]
     assert blocks("README.md", "sh") == blocks("README.zh-CN.md", "sh")
+
+
+def test_the_cells_of_the_notebook_page_run(tmp_path: Path, run: Run) -> None:
+    run("perago", "init", "--json")
+    for number, text in enumerate(blocks(BLOCKS, "python")):
+        known = "" if "import perago" in text else blocks(BLOCKS, "python")[0]
+        (tmp_path / f"cell{number}.py").write_text(known + text)
+        run(f"cell{number}")
 
 
 def test_the_tutorial_can_be_followed(tmp_path: Path, run: Run) -> None:

@@ -19,6 +19,7 @@ from perago.brokers.local.tasks import TaskKind
 from perago.cli import exits
 from perago.cli.app import app
 from perago.definition import task
+from perago.notebook import RunResult
 from perago.process.killing import LOG, VARIABLE
 from perago.protocol.budget import Budget
 from tests.docs.pages import ROOT, blocks, every_page, names_in, rows, sections, text_of
@@ -187,6 +188,17 @@ def test_every_public_name_is_documented() -> None:
 def test_arguments_of_task_are_documented() -> None:
     table = rows(sections("docs/reference/task-api.md")["task"])[1:]
     assert [cells[0].strip("`") for cells in table] == list(inspect.signature(task).parameters)
+
+
+def test_arguments_of_run_and_attributes_of_its_result_are_documented() -> None:
+    page = sections("docs/reference/python.md")
+    arguments = [cells[0].strip("`") for cells in rows(page["perago.run"])[1:-1]]
+    declared = list(inspect.signature(perago.run).parameters)
+    assert arguments == declared[:-1]
+    documented = {name for cells in rows(page["The result"])[1:] for name in names_in(cells[0])}
+    public = {name for name in dir(RunResult) if not name.startswith("_")}
+    fields = {name for name in RunResult.__dataclass_fields__ if not name.startswith("_")}
+    assert {name.partition("(")[0] for name in documented} == public | fields
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ class Session:
     mode: str
     store: StoreKind
     as_json: bool
+    own: Mapping[str, TaskDefinition] | None = None
+    """Tasks that no module declares; they run in this process only."""
 
     def start(self, source: WorkflowSource, given: Mapping[str, Any]) -> RunRecord:
         """Check a workflow, then run it to its end."""
@@ -61,7 +63,7 @@ class Session:
         self, modules: tuple[str, ...], tasks: Mapping[str, TaskDefinition], store: StoreKind
     ) -> Iterator[tuple[Runner, View]]:
         """Own the executors; what dead attempts left is removed when they are gone."""
-        work = LocalWork(self.settings, modules, store)
+        work = LocalWork(self.settings, modules, store, self.own)
         pool = local_pool(work, self.jobs, self.mode)
         view = view_for(as_json=self.as_json, live=self.mode == "process")
         try:

@@ -12,6 +12,7 @@ from perago.definition import TaskDefinition
 from perago.errors import UsageError, WorkflowDefinitionError
 from perago.modules import load_attribute, load_tasks
 from perago.protocol.reading import OutOfBoundsError, read_json
+from perago.workflow.scaffold import reference_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +99,24 @@ def _single_task(target: str) -> WorkflowSource:
             remedy=f"name one: perago run {target}:{next(iter(tasks))}, or give a workflow file",
         )
     task = next(iter(tasks.values()))
+    return WorkflowSource(definition_of_task(task), target, (target,), tasks, single_task=True)
+
+
+def definition_of_task(task: TaskDefinition) -> dict[str, object]:
+    """Write the workflow that runs one task alone."""
     given: dict[str, object] = {"params": "${workflow.input.params}"}
     if task.workspace is not None:
         given["workspace"] = "${workflow.input.workspace}"
-    outputs = {key: f"${{{task.name}.output.{key}}}" for key in ("workspace", "result")}
-    definition: dict[str, object] = {
+    step = reference_name(task.name)
+    outputs = {key: f"${{{step}.output.{key}}}" for key in ("workspace", "result")}
+    return {
         "name": task.name,
         "version": 1,
         "schemaVersion": 2,
         "tasks": [
             {
                 "name": task.name,
-                "taskReferenceName": task.name,
+                "taskReferenceName": step,
                 "type": "SIMPLE",
                 "inputParameters": given,
             }
@@ -117,4 +124,3 @@ def _single_task(target: str) -> WorkflowSource:
         "inputTemplate": {"params": {}},
         "outputParameters": outputs,
     }
-    return WorkflowSource(definition, target, (target,), tasks, single_task=True)

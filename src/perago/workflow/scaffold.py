@@ -14,6 +14,7 @@ Workspace = Literal["none", "reads", "writes"]
 WORKSPACE_INPUT: Final = "workspace"
 _RESERVED: Final = ("workflow", "CPEWF_TASK_ID")
 _NOT_IN_A_NAME = re.compile(r"\W+")
+_NO_STEP = re.compile(r"""[\s.\[\]'"*?@$(){},:]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,13 @@ def _step(task: str, reference: str, given: Mapping[str, Any]) -> dict[str, Any]
         "type": "SIMPLE",
         "inputParameters": given,
     }
+
+
+def reference_name(task: str) -> str:
+    """Name a step after its task; a name that no expression can hold is written in one that can."""
+    if task not in _RESERVED and not _NO_STEP.search(task):
+        return task
+    return _free(_word(task, "step"), _RESERVED)
 
 
 def _references(parts: Iterable[Part]) -> list[str]:
