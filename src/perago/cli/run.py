@@ -107,7 +107,7 @@ def run(
         raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
     kind = chosen_store(store)
     longest = math.inf if real_delays else LONGEST_DELAY
-    session = Session(home_of(settings), settings, jobs, mode, kind, as_json, longest)
+    session = Session(home_of(settings), settings, jobs, mode, kind, as_json, longest_delay=longest)
     warnings: list[str] = []
     if resume is not None:
         _refuse_for_resume(context)

@@ -10,10 +10,8 @@ import pyarrow.dataset as ds
 from perago.data.files import find
 from perago.errors import UsageError
 
-Table = pa.Table
 
-
-def read(root: Path, path: str) -> Table:
+def read(root: Path, path: str) -> pa.Table:
     """Read the file at a path, or the files below it; directories ``key=value`` become columns."""
     files = find(root, path)
     if files is None:

@@ -63,7 +63,7 @@ def run(  # noqa: PLR0913 - the options of `perago run`, each with its usual val
             given["workspace"] = _workspace(settings, kind, source, repo, branch, place)
         elif files is not None:
             raise UsageError("files have no workspace to go to", remedy="leave files=... out")
-        session = Session(home_of(settings), settings, jobs, mode, kind, not show, own)
+        session = Session(home_of(settings), settings, jobs, mode, kind, not show, own=own)
         ended = session.start(source, given)
     if ended.status == "RUNNING":
         how = "" if own else f"; resume it with: perago run --resume {ended.id}"

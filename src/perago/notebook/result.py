@@ -21,7 +21,6 @@ from perago.wiring import Home, StoreKind, home_of, open_store
 
 if TYPE_CHECKING:
     from perago.brokers.local.records import TaskRecord
-    from perago.data.reading import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class RunResult:
             )
         return PublishedFiles(self._place, self._opened)
 
-    def table(self, path: str) -> Table:
+    def table(self, path: str) -> Any:
         """Read a table, one file or a directory of them, as a pyarrow Table."""
         try:
             from perago.data import reading  # noqa: PLC0415 - pyarrow is an optional package
