@@ -16,8 +16,6 @@ from perago.cli.screen import AsJson
 if TYPE_CHECKING:
     from perago.cli.workflow_source import WorkflowSource
 
-LONGEST_DELAY = 1.0
-"""Seconds before a retry: delays are for servers in trouble, and here somebody is looking."""
 _OF_A_NEW_RUN = {
     "target": "a workflow",
     "modules": "modules",
@@ -92,7 +90,7 @@ def run(
     Kill it whenever you like: nothing half-done is ever visible, and --resume goes on.
     """
     from perago.cli.seed import chosen_store, read_input, workspace_for
-    from perago.cli.session import Session
+    from perago.cli.session import LONGEST_DELAY, Session
     from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
     from perago.process.killing import KillAt

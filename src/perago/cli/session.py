@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +25,9 @@ from perago.tidy import (
 )
 from perago.wiring import Home, LocalWork, StoreKind, lakefs_of, local_pool, local_runner
 
+LONGEST_DELAY = 1.0
+"""Seconds before a retry: delays are for servers in trouble, and here somebody is looking."""
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -39,7 +41,7 @@ class Session:
     as_json: bool
     own: Mapping[str, TaskDefinition] | None = None
     """Tasks that no module declares; they run in this process only."""
-    longest_delay: float = math.inf
+    longest_delay: float = LONGEST_DELAY
 
     def start(self, source: WorkflowSource, given: Mapping[str, Any]) -> RunRecord:
         """Check a workflow, then run it to its end."""

@@ -74,7 +74,8 @@ class Step:
             return f"[red]{block(self.reason or self.status)}[/red]"
         done = {
             "merge": f"published [cyan]{self.ref}[/cyan]",
-            "replace": f"[yellow]replaced an abandoned one[/yellow] by [cyan]{self.ref}[/cyan]",
+            "replace": "[yellow]replaced an abandoned publication[/yellow]"
+            f" with [cyan]{self.ref}[/cyan]",
             "relocate": "[yellow]took an abandoned publication back[/yellow]",
             "keep": "nothing to publish",
             "adopt": f"[yellow]adopted[/yellow] [cyan]{self.ref}[/cyan], published before",
