@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perago.errors import (
@@ -27,6 +27,7 @@ from perago.workplaces import Workplace
 
 Tables = dict[str, Table | None]
 _LOOK = "look at these rows, then correct the data or the task"
+_CORRECT = "correct the data or the task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ class Guarding:
             self.verdicts.append(verdict)
             (broken if verdict.violation else self.passed).append(verdict)
         if broken:
-            raise _violated(phase, "; ".join(map(_told, broken)), _LOOK)
+            remedy = _LOOK if any(verdict.samples for verdict in broken) else _CORRECT
+            raise _violated(phase, "; ".join(map(_told, broken)), remedy)
 
     def metadata(self) -> dict[str, str]:
         """Say in the commit what its tables were checked for."""
@@ -85,7 +87,19 @@ class Guarding:
     def _judge(self, guards: Sequence[DataGuard]) -> Iterator[Verdict]:
         tables = self._measure(guards)
         for guard in guards:
-            yield guard.verdict(tables[guard.table], self.before.get(guard.table))
+            table, before = tables[guard.table], self.before.get(guard.table)
+            verdict = guard.verdict(table, before)
+            if table is not None and not table.problem and verdict.violation:
+                verdict = self._with_samples(verdict, guard.witnesses(table, before))
+            yield verdict
+
+    def _with_samples(self, verdict: Verdict, witnesses: Sequence[Measure]) -> Verdict:
+        """Add some rows to look at, where the guard itself has none to show."""
+        table = self.engine.measure(verdict.table, witnesses) if witnesses else None
+        if table is None or table.problem or verdict.samples:
+            return verdict
+        samples = [sample for item in witnesses for sample in table.found[item].samples]
+        return replace(verdict, samples=tuple(samples[: data.SAMPLES]))
 
     def _measure(self, guards: Iterable[DataGuard]) -> Tables:
         """Measure each table once, for all that is asked of it."""
