@@ -28,6 +28,7 @@ from perago.workplaces import Workplace
 Tables = dict[str, Table | None]
 _LOOK = "look at these rows, then correct the data or the task"
 _CORRECT = "correct the data or the task"
+_SAMPLE_WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +155,16 @@ def authored(what: str) -> Iterator[None]:
 
 
 def _told(verdict: Verdict) -> str:
-    samples = f" (for example {' | '.join(verdict.samples)})" if verdict.samples else ""
-    return f"{verdict.guard}: {verdict.violation}{samples}"
+    samples = " | ".join(map(_begun, verdict.samples))
+    return f"{verdict.guard}: {verdict.violation}" + (f" (for example {samples})" * bool(samples))
+
+
+def _begun(sample: str) -> str:
+    """Leave out the columns that would push the remedy out of the reason; the journal has all."""
+    kept, *rest = sample.split(", ")
+    while rest and len(kept) + len(rest[0]) < _SAMPLE_WIDTH:
+        kept += f", {rest.pop(0)}"
+    return f"{kept}, …" if rest else kept
 
 
 def _violated(phase: Phase, text: str, remedy: str) -> GuardrailViolation:

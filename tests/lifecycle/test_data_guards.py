@@ -135,3 +135,20 @@ def test_x5_a_count_that_drifted_has_no_rows_to_look_at(perago_lab: Lab) -> None
     assert run.reason.endswith(
         "1 rows became 9, at most 500% allowed; correct the data or the task"
     )
+
+
+@task(
+    name="wide",
+    owner_email="data@example.com",
+    workspace=WorkspaceSpec(post=[require_values("wide.csv", "n", max=1)]),
+)
+def wide(workspace: Path, params: Fares) -> Fares:
+    names = ",".join(f"column_{number}" for number in range(9))
+    (workspace / "wide.csv").write_text(f"n,{names}\n2,{','.join(['x' * 30] * 9)}\n")
+    return params
+
+
+def test_x5_rows_leave_room_for_what_to_do(perago_lab: Lab) -> None:
+    run = perago_lab.run(wide, {"fares": []})
+    assert f"(for example n=2, column_0={'x' * 30}, …); look at these rows" in run.reason
+    assert len(run.guards[0]["samples"][0]) > 150
