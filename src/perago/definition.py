@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import typing
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,6 +23,8 @@ from perago.protocol.guard import FileGuard
 from perago.spec import MetricSpec, SparkSpec, TaskControls, WorkspaceSpec, declared
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 ATTRIBUTE = "__perago_task__"
 
 
@@ -122,6 +125,25 @@ class TaskDefinition:
         return dumped
 
 
+def _with_arguments(declare: Callable[P, R]) -> Callable[P, R]:
+    """Refuse what Python would answer with a word about positional arguments: a bare ``@task``."""
+
+    @functools.wraps(declare)
+    def checked(*misplaced: P.args, **given: P.kwargs) -> R:
+        for value in misplaced:
+            written = f"name={value!r}" if isinstance(value, str) else 'name="..."'
+            raise TaskDefinitionError(
+                f"@task above {getattr(value, '__name__', type(value).__name__)!r} has no arguments"
+                if callable(value)
+                else f"@task({value!r}) takes keyword arguments only",
+                remedy=f'write @task({written}, owner_email="you@example.com")',
+            )
+        return declare(*misplaced, **given)
+
+    return checked
+
+
+@_with_arguments
 def task(  # noqa: PLR0913 - the names are the author's interface
     *,
     name: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perago.errors import (
@@ -27,6 +27,8 @@ from perago.workplaces import Workplace
 
 Tables = dict[str, Table | None]
 _LOOK = "look at these rows, then correct the data or the task"
+_CORRECT = "correct the data or the task"
+_SAMPLE_WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ class Guarding:
             self.verdicts.append(verdict)
             (broken if verdict.violation else self.passed).append(verdict)
         if broken:
-            raise _violated(phase, "; ".join(map(_told, broken)), _LOOK)
+            remedy = _LOOK if any(verdict.samples for verdict in broken) else _CORRECT
+            raise _violated(phase, "; ".join(map(_told, broken)), remedy)
 
     def metadata(self) -> dict[str, str]:
         """Say in the commit what its tables were checked for."""
@@ -85,7 +88,19 @@ class Guarding:
     def _judge(self, guards: Sequence[DataGuard]) -> Iterator[Verdict]:
         tables = self._measure(guards)
         for guard in guards:
-            yield guard.verdict(tables[guard.table], self.before.get(guard.table))
+            table, before = tables[guard.table], self.before.get(guard.table)
+            verdict = guard.verdict(table, before)
+            if table is not None and not table.problem and verdict.violation:
+                verdict = self._with_samples(verdict, guard.witnesses(table, before))
+            yield verdict
+
+    def _with_samples(self, verdict: Verdict, witnesses: Sequence[Measure]) -> Verdict:
+        """Add some rows to look at, where the guard itself has none to show."""
+        table = self.engine.measure(verdict.table, witnesses) if witnesses else None
+        if table is None or table.problem or verdict.samples:
+            return verdict
+        samples = [sample for item in witnesses for sample in table.found[item].samples]
+        return replace(verdict, samples=tuple(samples[: data.SAMPLES]))
 
     def _measure(self, guards: Iterable[DataGuard]) -> Tables:
         """Measure each table once, for all that is asked of it."""
@@ -140,8 +155,16 @@ def authored(what: str) -> Iterator[None]:
 
 
 def _told(verdict: Verdict) -> str:
-    samples = f" (for example {' | '.join(verdict.samples)})" if verdict.samples else ""
-    return f"{verdict.guard}: {verdict.violation}{samples}"
+    samples = " | ".join(map(_begun, verdict.samples))
+    return f"{verdict.guard}: {verdict.violation}" + (f" (for example {samples})" * bool(samples))
+
+
+def _begun(sample: str) -> str:
+    """Leave out the columns that would push the remedy out of the reason; the journal has all."""
+    kept, *rest = sample.split(", ")
+    while rest and len(kept) + len(rest[0]) < _SAMPLE_WIDTH:
+        kept += f", {rest.pop(0)}"
+    return f"{kept}, …" if rest else kept
 
 
 def _violated(phase: Phase, text: str, remedy: str) -> GuardrailViolation:

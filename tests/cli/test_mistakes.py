@@ -78,6 +78,13 @@ MODULES = [
         "no name", '@task(owner_email="a@b.c")\ndef f(params: P) -> R: ...\n', "name", "TypeError"
     ),
     module(
+        "bare",
+        "@task\ndef f(params: P) -> R: ...\n",
+        "@task above 'f' has no arguments",
+        '@task(name="...", owner_email="you@example.com")',
+    ),
+    module("a name alone", "@task('f')\ndef f(params: P) -> R: ...\n", "@task(name='f', "),
+    module(
         "blank name", '@task(name=" ", owner_email="a@b.c")\ndef f(params: P) -> R: ...\n', "name="
     ),
     module(

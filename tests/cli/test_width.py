@@ -58,7 +58,7 @@ def test_runs_and_log_fit_into_80_columns(
     assert found[0]["metadata"]["perago.task_id"][:8] in newest
     column = log.splitlines()[1].index("step")
     width = log.splitlines()[1].index("task") - 2 - column
-    assert f"{LONG}retry 1" in unfolded(log, column, width)
+    assert f"{LONG}retry1" in unfolded(log, column, width).replace(" ", "")
     assert re.search(rf"  {found[0]['replaced'][0][:12]}  .* replaced +abandoned", log)
 
 

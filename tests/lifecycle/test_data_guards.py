@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, require_file, task
@@ -90,3 +93,62 @@ def test_x5_drift_is_against_the_input_not_against_what_the_body_left(perago_lab
     run = perago_lab.run(guarded, {"content": twice}, files=files)
     assert "max_drift('out.csv', rows=0.5): 3 rows became 5, at most 50% allowed" in run.reason
     assert perago_lab.run(guarded, {"content": GOOD + "4,1\n"}).completed
+
+
+class Fares(BaseModel):
+    fares: list[float]
+
+
+@task(
+    name="fared",
+    owner_email="data@example.com",
+    workspace=WorkspaceSpec(post=[max_drift("trips.parquet", rows=5, mean={"fare": 0.25})]),
+)
+def fared(workspace: Path, params: Fares) -> Fares:
+    table = pa.table({"trip": list(range(len(params.fares))), "fare": params.fares})
+    pq.write_table(table, workspace / "trips.parquet")
+    return Fares(fares=[])
+
+
+@pytest.mark.parametrize(
+    ("fares", "rows"),
+    [
+        ([10.0, 900.0, 12.0], "(for example fare=900.0, trip=1)"),
+        ([10.0, 1.0, 2.0], "(for example fare=1.0, trip=1 | fare=2.0, trip=2)"),
+        ([10.0, float("inf")], "(for example fare=inf, trip=1)"),
+    ],
+)
+def test_x5_a_mean_that_drifted_shows_rows_to_look_at(
+    perago_lab: Lab, fares: list[float], rows: str
+) -> None:
+    first = perago_lab.run(fared, {"fares": [10.0, 11.0]})
+    assert first.completed, first.reason
+    run = perago_lab.run(fared, {"fares": [str(fare) for fare in fares]})
+    assert run.status is Status.FAILED
+    assert f"allowed {rows}; look at these rows, then correct" in run.reason
+    assert run.guards[0]["samples"]
+
+
+def test_x5_a_count_that_drifted_has_no_rows_to_look_at(perago_lab: Lab) -> None:
+    assert perago_lab.run(fared, {"fares": [10.0]}).completed
+    run = perago_lab.run(fared, {"fares": [10.0] * 9})
+    assert run.reason.endswith(
+        "1 rows became 9, at most 500% allowed; correct the data or the task"
+    )
+
+
+@task(
+    name="wide",
+    owner_email="data@example.com",
+    workspace=WorkspaceSpec(post=[require_values("wide.csv", "n", max=1)]),
+)
+def wide(workspace: Path, params: Fares) -> Fares:
+    names = ",".join(f"column_{number}" for number in range(9))
+    (workspace / "wide.csv").write_text(f"n,{names}\n2,{','.join(['x' * 30] * 9)}\n")
+    return params
+
+
+def test_x5_rows_leave_room_for_what_to_do(perago_lab: Lab) -> None:
+    run = perago_lab.run(wide, {"fares": []})
+    assert f"(for example n=2, column_0={'x' * 30}, …); look at these rows" in run.reason
+    assert len(run.guards[0]["samples"][0]) > 150

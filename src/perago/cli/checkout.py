@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perago.cli import completion
 from perago.cli.choose import Engine, repository_of, selection_of, wants_spark
 from perago.cli.screen import AsJson, emit, plain, say, short, size
 
@@ -19,9 +20,17 @@ if TYPE_CHECKING:
 
 def checkout(
     directory: Annotated[Path, typer.Argument(help="New or empty directory to fill.")],
-    ref: Annotated[str, typer.Argument(help="Commit or branch.")] = "main",
+    ref: Annotated[
+        str, typer.Argument(help="Commit or branch.", autocompletion=completion.branches)
+    ] = "main",
     repository: Annotated[
-        str | None, typer.Option("--repo", "-r", help="Repository, when there are several.")
+        str | None,
+        typer.Option(
+            "--repo",
+            "-r",
+            help="Repository, when there are several.",
+            autocompletion=completion.repositories,
+        ),
     ] = None,
     prefix: Annotated[str, typer.Option(help="Only this directory of the repository.")] = "/",
     engine: Engine = "auto",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perago.cli import completion
 from perago.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,13 +18,20 @@ if TYPE_CHECKING:
 
 Repository = Annotated[
     str | None,
-    typer.Argument(help="Repository; may be left out when there is only one.", show_default=False),
+    typer.Argument(
+        help="Repository; may be left out when there is only one.",
+        show_default=False,
+        autocompletion=completion.repositories,
+    ),
 ]
 Engine = Annotated[
     str,
     typer.Option("--engine", help="Who does it: threads, spark, or auto by how many there are."),
 ]
-Branch = Annotated[str, typer.Option("--branch", "-b", help="Branch to look at.")]
+Branch = Annotated[
+    str,
+    typer.Option("--branch", "-b", help="Branch to look at.", autocompletion=completion.branches),
+]
 StoreName = Annotated[
     str, typer.Option("--store", help="Where to look: embedded, or the configured lakefs.")
 ]

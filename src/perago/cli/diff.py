@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from perago.cli import completion
 from perago.cli.choose import repository_of, selection_of
 from perago.cli.screen import AsJson, changes, emit, plain, say, short
 
@@ -14,12 +15,23 @@ def diff(
     left: Annotated[
         str | None,
         typer.Argument(
-            help="Older commit or branch; the one before RIGHT when left out.", show_default=False
+            help="Older commit or branch; the one before RIGHT when left out.",
+            show_default=False,
+            autocompletion=completion.branches,
         ),
     ] = None,
-    right: Annotated[str, typer.Argument(help="Newer commit or branch.")] = "main",
+    right: Annotated[
+        str,
+        typer.Argument(help="Newer commit or branch.", autocompletion=completion.branches),
+    ] = "main",
     repository: Annotated[
-        str | None, typer.Option("--repo", "-r", help="Repository, when there are several.")
+        str | None,
+        typer.Option(
+            "--repo",
+            "-r",
+            help="Repository, when there are several.",
+            autocompletion=completion.repositories,
+        ),
     ] = None,
     prefix: Annotated[str, typer.Option(help="Only paths below this directory.")] = "/",
     as_json: AsJson = False,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perago.cli import completion
 from perago.cli.choose import StoreName, place_of
 from perago.cli.screen import AsJson, block, changes, emit, fields, plain, say, short, when
 
@@ -26,10 +27,17 @@ def inspect(
             metavar="ID",
             help="A task, execution, run or commit id, or a branch; the first characters of an id "
             "are enough.",
+            autocompletion=completion.runs_and_branches,
         ),
     ],
     repository: Annotated[
-        str | None, typer.Option("--repo", "-r", help="Repository, when there are several.")
+        str | None,
+        typer.Option(
+            "--repo",
+            "-r",
+            help="Repository, when there are several.",
+            autocompletion=completion.repositories,
+        ),
     ] = None,
     store: StoreName = "embedded",
     as_json: AsJson = False,

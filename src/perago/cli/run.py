@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perago.cli import completion
 from perago.cli.ending import conclude, warn
 from perago.cli.screen import AsJson
 
@@ -48,7 +49,11 @@ def run(
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Resume a run that crashed, stopped or failed."),
+        typer.Option(
+            metavar="RUN",
+            help="Resume a run that crashed, stopped or failed.",
+            autocompletion=completion.runs,
+        ),
     ] = None,
     repository: Annotated[
         str | None,
@@ -56,9 +61,15 @@ def run(
             "--repo",
             "-r",
             help="Repository; on the embedded store it is made when it does not exist.",
+            autocompletion=completion.repositories,
         ),
     ] = None,
-    branch: Annotated[str, typer.Option("--branch", "-b", help="Branch to publish on.")] = "main",
+    branch: Annotated[
+        str,
+        typer.Option(
+            "--branch", "-b", help="Branch to publish on.", autocompletion=completion.branches
+        ),
+    ] = "main",
     source: Annotated[
         Path | None,
         typer.Option("--from", help="Commit the files of this directory first, as the input."),

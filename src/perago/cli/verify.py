@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perago.cli import completion
 from perago.cli.choose import (
     Engine,
     Repository,
@@ -32,7 +33,9 @@ _SHOWN = 20
 
 def verify(
     repository: Repository = None,
-    ref: Annotated[str, typer.Argument(help="Commit or branch.")] = "main",
+    ref: Annotated[
+        str, typer.Argument(help="Commit or branch.", autocompletion=completion.branches)
+    ] = "main",
     prefix: Annotated[str, typer.Option(help="Only this directory of the repository.")] = "/",
     store: StoreName = "embedded",
     engine: Engine = "auto",

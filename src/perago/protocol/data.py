@@ -314,6 +314,10 @@ class DataGuard(ABC):
     def problem(self, table: Table, before: Table | None) -> str | None:
         """Say what is wrong with a table that could be read, or None."""
 
+    def witnesses(self, table: Table, before: Table | None) -> tuple[Measure, ...]:  # noqa: ARG002 - as above
+        """Name what finds rows to look at, where the measures themselves find none."""
+        return ()
+
     def verdict(self, table: Table | None, before: Table | None = None) -> Verdict:
         """Judge a table; one that is missing or cannot be read breaks every rule."""
         if table is None:

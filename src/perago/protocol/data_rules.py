@@ -259,6 +259,23 @@ class MaxDrift(DataGuard):
                 )
         return _listed(found)
 
+    def witnesses(self, table: Table, before: Table | None) -> tuple[Measure, ...]:
+        """Look for rows beyond what a mean may be, on the side to which it went."""
+        if before is None or before.problem:
+            return ()
+        found = []
+        for column, share in self.means:
+            old, new = before.found[Mean(column)].value, table.found[Mean(column)].value
+            if old is None or new is None or not math.isfinite(old):
+                continue
+            if not _is_within(old, new, share):
+                room = abs(old) * share
+                low, high = Bound("number", old - room), Bound("number", old + room)
+                found.append(
+                    Outside(column, None if new > old else low, None if new < old else high)
+                )
+        return tuple(found)
+
 
 def _is_within(old: float | None, new: float | None, share: float) -> bool:
     """Tell whether a mean stayed where it was; NaN and infinity are nowhere, so nothing is."""
