@@ -18,12 +18,13 @@ from perago.wiring import Home, home_here
 
 HERE = Path("examples/trips")
 REPOSITORY = "trips"
+WEEK = 7
 WIDTH = 40
 SHADES = " ░▒▓█"
 
 
 def main() -> int:
-    """Run one more day of trips through the pipeline, then a broken one, and show the result."""
+    """Run a first week of trips, or one more day, then a broken day, and show the result."""
     arguments = _arguments()
     try:
         java.check()
@@ -33,22 +34,25 @@ def main() -> int:
     from examples.trips.data import day_of  # noqa: PLC0415 - it imports Spark, which may be missing
 
     began = time.monotonic()
-    console.rule(f"[bold]taxi trips of {day_of(batch)}", align="left")
+    days = 1 if arguments.batch or batch > 1 else WEEK
+    last = f" to {day_of(batch + days - 1)}" if days > 1 else ""
+    console.rule(f"[bold]taxi trips of {day_of(batch)}{last}", align="left")
     console.print(
         "Seven steps, six of them on Spark, each a transaction. [dim]picture[/dim] is killed with "
         "SIGKILL\nright after it published, before anyone heard of it: watch the retry replace "
         "what it left.\nThe first step starts the JVM, which takes a while.\n"
     )
-    code = _pipeline(batch, arguments.rows, PERAGO_KILL_AT="picture:0:after publish")
+    code = _pipeline(batch, days, arguments.rows, PERAGO_KILL_AT="picture:0:after publish")
     if code:
         return code
     if not arguments.quick:
-        console.rule(f"[bold]a bad day: {day_of(batch + 1)}", align="left")
+        batch += days
+        console.rule(f"[bold]a bad day: {day_of(batch)}", align="left")
         console.print(
             "The vendor now sends fares in cents and has told nobody. Every row is plausible by "
             "itself;\n[dim]max_drift[/dim] compares the table with the one before.\n"
         )
-        if not _pipeline(batch + 1, arguments.rows, "-i", "in_cents=true"):
+        if not _pipeline(batch, 1, arguments.rows, "-i", "in_cents=true"):
             sys.exit("error: the bad day was published")
         console.print("\nThe raw day has landed; nothing that was made of it became visible:\n")
     perago("log", REPOSITORY, "-n", "8")
@@ -61,13 +65,14 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make run ARGS=...", description=main.__doc__)
     parser.add_argument("--batch", type=int, help="day to load; the next one when left out")
-    parser.add_argument("--rows", type=int, default=30_000, help="trips on that day")
+    parser.add_argument("--rows", type=int, default=4_500, help="trips on a day")
     parser.add_argument("--quick", action="store_true", help="leave out the bad day")
     return parser.parse_args()
 
 
-def _pipeline(batch: int, rows: int, *more: str, **environment: str) -> int:
-    inputs = ["-i", f"batch={batch}", "-i", f"rows={rows}", *more]
+def _pipeline(batch: int, days: int, rows: int, *more: str, **environment: str) -> int:
+    given = {"batch": batch, "days": days, "rows": rows * days}
+    inputs = [word for key, value in given.items() for word in ("-i", f"{key}={value}")] + [*more]
     workflow = [f"{HERE}/workflow.json", "examples.trips.tasks", "--repo", REPOSITORY]
     return perago("run", *workflow, *inputs, **environment)
 
@@ -78,8 +83,8 @@ def _next_batch() -> int:
     try:
         if REPOSITORY not in home.store.repositories():
             return 1
-        rejects = home.store.listing(REPOSITORY, "main", "silver/rejects/")
-        return len({info.key.split("/")[2] for info in rejects}) + 1
+        trips = home.store.listing(REPOSITORY, "main", "silver/trips/")
+        return len({info.key.split("/")[2] for info in trips}) + 1
     finally:
         home.close()
 

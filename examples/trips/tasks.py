@@ -44,6 +44,8 @@ SMALL = SparkSpec(
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
 )
+MANY = 250_000
+ONLY_THESE_DAYS = {"partitionOverwriteMode": "dynamic"}
 TRIPS, ZONES, REJECTS = "silver/trips", "silver/zones", "silver/rejects"
 
 
@@ -52,9 +54,10 @@ class Nothing(BaseModel):
 
 
 class Batch(BaseModel):
-    """Which day to load, and how many trips it has."""
+    """Which day to load first, how many days, and how many trips there are on them."""
 
     batch: int = Field(ge=1)
+    days: int = Field(default=1, ge=1)
     rows: int = Field(default=30_000, ge=1)
     in_cents: bool = False
 
@@ -85,13 +88,24 @@ class Totals(BaseModel):
     spark=SMALL,
 )
 def land(spark: SparkSession, workspace: SparkWorkspace, params: Batch) -> Rows:
-    """Land one day of trips, exactly as the vendor sent it, and the zones with the first one."""
+    """Land some days of trips, exactly as the vendor sent them, and the zones with the first."""
     if not workspace.exists("zones"):
         workspace.write(data.zones(spark), "zones", format="csv")
-    sent = data.trips(spark, params.batch, params.rows, in_cents=params.in_cents)
-    target = f"trips/day={data.day_of(params.batch)}"
-    workspace.write(sent.coalesce(2), target, format="csv", mode="overwrite")
-    return Rows(written=workspace.read.csv(target, header=True).count())
+    sent = data.trips(spark, params.batch, params.rows, days=params.days, in_cents=params.in_cents)
+    workspace.write(
+        sent.coalesce(1 + params.rows // MANY),  # small data: one file for each day
+        "trips",
+        format="csv",
+        mode="overwrite",
+        partition_by="day",
+        options=ONLY_THESE_DAYS,
+    )
+    return Rows(written=_of_days(workspace.read.csv("trips", header=True), params).count())
+
+
+def _of_days(trips: DataFrame, params: Batch) -> DataFrame:
+    """Keep what was sent on the days of a batch; Spark reads no other files."""
+    return trips.where(F.col("day").isin(data.days_of(params.batch, params.days)))
 
 
 # --- silver: typed, clean, without duplicates ----------------------------------------------------
@@ -139,8 +153,7 @@ def clean(
         zones = workspace.read.csv("bronze/zones", header=True)
         typed = zones.select(F.col("zone_id").cast("int").alias("zone_id"), "name", "borough")
         workspace.write(typed, ZONES)
-    day = data.day_of(params.batch)
-    raw = workspace.read.csv(f"bronze/trips/day={day}", header=True)
+    raw = _of_days(workspace.read.csv("bronze/trips", header=True), params)
     good, bad = _parted(_typed(raw), workspace.read.parquet(ZONES))
     good = good.dropDuplicates(["trip_id"])
     if workspace.exists(TRIPS):
@@ -148,7 +161,14 @@ def clean(
         good = good.join(known, "trip_id", "left_anti")
     good = good.withColumn("day", F.to_date("pickup_at").cast("string")).cache()
     workspace.write(good.coalesce(1), TRIPS, mode="append", partition_by="day")
-    workspace.write(bad.coalesce(1), f"{REJECTS}/day={day}", format="csv", mode="overwrite")
+    workspace.write(
+        bad.coalesce(1),
+        REJECTS,
+        format="csv",
+        mode="overwrite",
+        partition_by="day",
+        options=ONLY_THESE_DAYS,
+    )
     counted = Rows(written=good.count(), rejected=bad.count())
     metrics.gauge("trips.rejected", counted.rejected)
     return counted
@@ -167,6 +187,7 @@ def _typed(raw: DataFrame) -> DataFrame:
         F.expr(f"try_cast(fare AS {money})").alias("fare"),
         F.expr(f"try_cast(tip AS {money})").alias("tip"),
         "payment",
+        "day",
     )
 
 

@@ -246,7 +246,7 @@ class Execution:
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec = self._task.spark
-        site = replace(site, dropped=self._track.dropped)
+        site = replace(site, dropped=self._track.dropped, starting=self._track.starting_spark)
         engine = self._shells.engines.open(spec.need if spec else None, site)
         undo.callback(self._track.quietly, "failed to close the engine", engine.close)
         return engine

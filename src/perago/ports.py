@@ -6,7 +6,7 @@ Errors are those of :mod:`perago.errors`; no foreign type crosses a port.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -382,6 +382,8 @@ class Site:
     in_place: InPlace | None = None
     dropped: Callable[[Sequence[str]], None] = lambda _: None
     """Told which leftovers of an engine were removed."""
+    starting: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered around the start of an engine that was not running yet."""
 
 
 class Engine(Protocol):

@@ -66,6 +66,7 @@ class Track:
         self._clock = clock
         self._cancelled = cancelled
         self._deadline = clock.monotonic() + seconds
+        self._aside = 0.0
 
     def event(self, name: str, /, **facts: object) -> None:
         """Record a point; a journal that cannot is a failure only while it may be one."""
@@ -89,9 +90,22 @@ class Track:
         if phase in _UNTIL_PUBLISHED:
             self.refuse_lost()
         self.event(f"before {phase}")
-        started = self._clock.monotonic()
+        started = self._clock.monotonic() - self._aside
         yield
-        self.event(f"after {phase}", seconds=round(self._clock.monotonic() - started, 6))
+        took = self._clock.monotonic() - self._aside - started
+        self.event(f"after {phase}", seconds=round(took, 6))
+
+    @contextmanager
+    def starting_spark(self) -> Iterator[None]:
+        """Mark the start of a JVM; its time does not count as that of the phase it happens in."""
+        self.event("spark starting")
+        started = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            took = self._clock.monotonic() - started
+            self._aside += took
+        self.event("spark started", seconds=round(took, 6))
 
     def clean(self, phase: Phase, failure: str, action: Callable[[], None]) -> None:
         """Undo one thing in a phase of its own (steps 13, 14)."""

@@ -199,7 +199,9 @@ def test_the_image_is_of_this_version_and_made_from_hashed_pins() -> None:
     assert version
     assert pod()["containers"][0]["image"] == f"perago-worker:{version[1]}"
     text = _text("Dockerfile")
-    for name in re.findall(r"requirements/\w+\.txt", text):
+    assert "ARG PINS=worker\n" in text
+    names = re.findall(r"requirements/\w+\.txt", text.replace("${PINS}", "spark"))
+    for name in (*names, "requirements/worker.txt"):
         assert "--hash=sha256:" in (ROOT / name).read_text()
     installs = re.findall(r"(?:pip install|pip sync)[^&]*", text)
     assert len(installs) == 4
@@ -233,6 +235,37 @@ def test_every_variable_is_one_that_perago_reads() -> None:
     foreign = {"CONDUCTOR_INTEGRATIONS_AI_ENABLED"}  # Conductor's own.
     for path in DEPLOY.iterdir():
         assert set(VARIABLE.findall(path.read_text())) <= known | foreign, path.name
+
+
+def pins(name: str) -> dict[str, str]:
+    text = (ROOT / "requirements" / name).read_text()
+    return dict(re.findall(r"^([a-z][\w.-]*)==(\S+)", text, re.MULTILINE))
+
+
+def test_the_spark_image_has_what_is_tested_and_java_beside_it() -> None:
+    worker, spark, tested = pins("worker.txt"), pins("spark.txt"), pins("dev.txt")
+    assert worker.items() < spark.items()
+    assert {"pyspark", "pyarrow"} <= spark.keys() - worker.keys()
+    assert {name: tested[name] for name in spark} == spark
+    text = _text("Dockerfile")
+    stages = re.findall(r"^FROM (\S+) AS (\w+)$", text, re.MULTILINE)
+    assert stages[2:] == [("base", "spark"), ("base", "worker")]  # the last one is the usual one
+    spark_stage = text.partition("FROM base AS spark")[2].partition("FROM base AS worker")[0]
+    assert "openjdk-17" in spark_stage  # the oldest that Spark takes
+    assert "java.check()" in spark_stage
+    assert spark_stage.index("USER 0:0") < spark_stage.index("USER 10001:10001")
+
+
+def test_the_spark_worker_differs_in_its_image_and_its_places_only() -> None:
+    services = compose()["services"]
+    worker, spark = services["worker"], services["spark-worker"]
+    assert spark["profiles"] == ["spark"]
+    assert spark["build"]["target"] == "spark"
+    assert spark["build"]["args"] == {"PINS": "spark"}
+    own = {"profiles", "image", "build", "command", "mem_limit", "ports", "volumes"}
+    assert {key for key in spark if spark[key] != worker.get(key)} == own
+    assert not {*worker["volumes"][1:]} & {*spark["volumes"]}  # two workers never share a root
+    assert {entry.split(":")[0] for entry in spark["volumes"][1:]} <= compose()["volumes"].keys()
 
 
 # --- privileges and room ------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -284,3 +285,16 @@ def test_what_expressions_know_is_documented() -> None:
 
 def _paragraph(text: str, start: str) -> str:
     return next(part for part in text.split("\n\n") if part.strip().startswith(start)).strip()
+
+
+# --- installing ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
+def test_every_extra_is_in_the_readme_and_exists(page: str) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    title = "Install" if page == "README.md" else "安装"
+    first = [cells[0] for cells in rows(sections(page)[title])[1:]]
+    assert {name for cell in first for name in names_in(cell)} == {
+        *declared["optional-dependencies"]
+    }

@@ -106,6 +106,24 @@ def test_x5_a_bad_batch_is_refused_and_the_good_one_is_published(perago_lab: Lab
     assert all(key.endswith(".parquet") for key in names)
 
 
+def test_the_first_batch_may_be_a_whole_week(perago_lab: Lab) -> None:
+    week = {"batch": 1, "days": 7, "rows": ROWS}
+    landed = perago_lab.run(tasks.land, week)
+    assert landed.completed, landed.reason
+    cleaned = perago_lab.run(tasks.clean, week)
+    assert cleaned.completed, cleaned.reason
+    days = {f"day=2026-03-0{day}" for day in range(2, 9)}
+    for table in ("bronze/trips/", "silver/trips/"):
+        found = [key.split("/")[2] for key in cleaned.files if key.startswith(table)]
+        assert sorted(found) == sorted(days), table  # one file for each day
+    counted = perago_lab.run(tasks.hourly, {})
+    assert counted.completed, counted.reason
+    assert perago_lab.run(tasks.daily, {}).completed
+    # The next day is landed beside them, and the week stays as it is.
+    eighth = perago_lab.run(tasks.land, {"batch": 8, "rows": 500})
+    assert {key for key in cleaned.files if key.startswith("bronze/")} < {*eighth.files}
+
+
 def test_batches_are_the_same_on_every_machine(perago_lab: Lab, tmp_path: Path) -> None:
     first = perago_lab.run(tasks.land, {"batch": 3, "rows": 500})
     lines = b"".join(v for k, v in sorted(first.files.items()) if "trips/" in k).splitlines()

@@ -35,6 +35,7 @@ class Step:
     retry: int
     began: float
     doing: str = "waiting"
+    before: str = ""
     share: float | None = None
     change: str = ""
     decision: str = ""
@@ -42,12 +43,18 @@ class Step:
     status: str = ""
     reason: str = ""
     seconds: float = 0.0
+    starting: float = 0.0
+    """How long of it a JVM took to start."""
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Take in one journal event of the executor."""
         name = str(message.get("event", ""))
         if name.startswith("before "):
             self.doing, self.share = name.removeprefix("before "), None
+        elif name == "spark starting":
+            self.before, self.doing = self.doing, "starting Spark"
+        elif name == "spark started":
+            self.doing, self.starting = self.before, float(message["seconds"])
         elif name == "progress" and message["total"]:
             self.share = message["done"] / message["total"]
         elif name == "changed":
@@ -86,6 +93,12 @@ class Step:
     def icon(self) -> str:
         """Show the state in one character."""
         return _ICONS.get(self.status, "[red]✗[/red]") if self.status else "[cyan]•[/cyan]"
+
+    def took(self, digits: int) -> str:
+        """Say how long it took, or takes so far, and how much of that was a JVM's start."""
+        seconds = self.seconds if self.status else time.monotonic() - self.began
+        spark = f" (starting Spark: {self.starting:.{digits}f} s)" if self.starting else ""
+        return f"{seconds:.{digits}f} s{spark}"
 
     def _bar(self) -> str:
         if self.share is None:
@@ -202,7 +215,7 @@ class RunView:
     def _ended(self, step: Step) -> None:
         """Print a line about an attempt that is over, where there is no live table."""
         if self._live is None:
-            said = f"{step.icon} {step.label}  {step.story}  [dim]{step.seconds:.2f} s[/dim]"
+            said = f"{step.icon} {step.label}  {step.story}  [dim]{step.took(2)}[/dim]"
             self._console.print(marked(said))
 
     def _table(self) -> RenderableType:
@@ -210,8 +223,7 @@ class RunView:
 
         table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
         for step in self._steps.values():
-            seconds = step.seconds if step.status else time.monotonic() - step.began
-            row = (step.icon, step.label, f"[dim]{seconds:.1f} s[/dim]", step.story)
+            row = (step.icon, step.label, f"[dim]{step.took(1)}[/dim]", step.story)
             table.add_row(*map(marked, row))
         return table
 

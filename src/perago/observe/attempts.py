@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from perago.observe.events import Event
 from perago.protocol.values import Attempt
@@ -76,6 +76,8 @@ class ExecutionStory:
         }
 
 
+STARTING_SPARK: Final = "starting Spark"
+"""Told as a phase of its own, before the one in which Spark was first asked for."""
 _ONCE = {
     "changed": "change",
     "decision": "decision",
@@ -103,6 +105,8 @@ def _tell(told: ExecutionStory, event: Event) -> None:
     elif name.startswith("after ") and told.phases:
         open_phase = told.phases[-1]
         told.phases[-1] = PhaseTime(open_phase.name, open_phase.began, facts.get("seconds"))
+    elif name == "spark started":
+        _insert(told, PhaseTime(STARTING_SPARK, event.at, facts.get("seconds")))
     elif name == "claimed":
         told.workspace = facts.get("workspace")
         told.store = facts.get("store") if told.workspace else None
@@ -114,3 +118,8 @@ def _tell(told: ExecutionStory, event: Event) -> None:
         setattr(told, _ONCE[name], facts)
     elif name in _OFTEN:
         getattr(told, _OFTEN[name]).append(facts)
+
+
+def _insert(told: ExecutionStory, found: PhaseTime) -> None:
+    """Put it before the phase that is still open: that one's seconds do not count it."""
+    told.phases.insert(max(0, len(told.phases) - 1), found)

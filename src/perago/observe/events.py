@@ -69,7 +69,7 @@ _SAMPLE = 200
 _DURABLE = frozenset(
     {
         # What may take long, or end the process: whoever looks meanwhile sees how far it came.
-        *("before download", "before body"),
+        *("before download", "before body", "spark starting"),
         # What others can see from now on, or are about to.
         *("branch created", "decision", "outcome unknown", "applied", "published"),
         # What somebody will ask about, and the end.

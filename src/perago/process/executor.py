@@ -37,8 +37,8 @@ _TOGETHER_SECONDS: Final = 0.1
 """Messages that follow each other faster than this travel together: each wakes up the owner."""
 LINE_LOST: Final = 72
 """Exit code of an executor whose body closed its line: nobody can hear how it ends."""
-_AT_ONCE: Final = "before body"
-"""An event that travels at once: the author's code comes next, and may end the process."""
+_AT_ONCE: Final = frozenset({"before body", "spark starting"})
+"""Events that travel at once: what comes next takes long, or may end the process."""
 
 
 class Executor:
@@ -112,7 +112,7 @@ class Executor:
         with self._sending:
             self._buffer.append(written)
             late = time.monotonic() - self._sent_at > _TOGETHER_SECONDS
-            if late or body.get("event") == _AT_ONCE:
+            if late or body.get("event") in _AT_ONCE:
                 self._flush_locked()
 
     def _give_signs(self) -> None:

@@ -89,12 +89,13 @@ def _session(need: SparkNeed, site: Site, settings: SparkSettings) -> AttemptSes
     master = need.master or settings.master
     if stored is None:
         if root is None or is_local(master):
-            return AttemptSession(need, site.execution_id, settings)
+            return AttemptSession(need, site.execution_id, settings, starting=site.starting)
         return AttemptSession(
             need,
             site.execution_id,
             settings,
             prepare=lambda session: check_shared(session, master, root.parent),
+            starting=site.starting,
         )
     if is_connect(master):
         raise RuntimeConfigError(
@@ -106,6 +107,7 @@ def _session(need: SparkNeed, site: Site, settings: SparkSettings) -> AttemptSes
         site.execution_id,
         settings,
         prepare=lambda session: direct.connect(session, stored),
+        starting=site.starting,
     )
 
 

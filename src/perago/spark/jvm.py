@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 import shutil
 import threading
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from perago.errors import RuntimeConfigError
@@ -43,13 +44,22 @@ class Jvm:
         """Return how many sessions are open."""
         return self._users
 
-    def enter(self, application: Application, settings: SparkSettings) -> SparkSession:
-        """Open a session of its own: views and SQL settings of others are not in it."""
+    def enter(
+        self,
+        application: Application,
+        settings: SparkSettings,
+        starting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> SparkSession:
+        """Open a session of its own: views and SQL settings of others are not in it.
+
+        ``starting`` is entered while a JVM starts; one that runs already is used as it is.
+        """
         with self._lock:
             if self._base is not None and (not self._healthy() or self._application != application):
                 self._make_way(application)
             if self._base is None:
-                self._start(application, settings)
+                with starting():
+                    self._start(application, settings)
             session: SparkSession = self._base.newSession()
             self._users += 1
             return session

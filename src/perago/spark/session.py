@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from perago.cancelling import on_cancel
@@ -32,12 +32,17 @@ class AttemptSession:
         jvm: Jvm = JVM,
         *,
         prepare: Callable[[SparkSession], None] = lambda _: None,
+        starting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """``prepare`` is called once with the session, before anybody else has it."""
+        """``prepare`` is called once with the session, before anybody else has it.
+
+        ``starting`` is entered while a JVM starts for it.
+        """
         configured = SparkNeed(settings.master, settings.conf)
         self.application, self._conf = split(need.over(configured))
         self._settings = settings
         self._prepare = prepare
+        self._starting = starting
         self._place: Jvm | Connect = CONNECT if self.application.connect else jvm
         self._other: Jvm | Connect = jvm if self.application.connect else CONNECT
         self._tag = f"perago-{execution_id}"
@@ -107,7 +112,9 @@ class AttemptSession:
                     remedy="give the tasks of one worker the same kind of master, or use "
                     "--execution-mode process",
                 )
-            return self._place.enter(self.application, self._settings)
+            if isinstance(self._place, Connect):  # Somebody else's server: nothing is started.
+                return self._place.enter(self.application, self._settings)
+            return self._place.enter(self.application, self._settings, self._starting)
 
     def _configure(self, session: SparkSession) -> None:
         from pyspark.errors import PySparkException  # noqa: PLC0415 - an optional extra

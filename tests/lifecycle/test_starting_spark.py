@@ -1,0 +1,55 @@
+"""The time a JVM takes to start is not that of the phase it happens in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perago.observe.attempts import story
+from perago.observe.events import AttemptJournal, EventLog
+from perago.protocol.values import Attempt, Claim, Phase
+from perago.testing.clock import ManualClock
+from perago.track import Track
+
+CLAIM = Claim(Attempt("run", "task", 0, "step", "count"), {}, "execution")
+
+
+def phases(track: Track, log: EventLog) -> dict[str, float | None]:
+    track.event("decided", status="COMPLETED", reason="", output={})
+    told = story([*log.of_execution("execution")])
+    return {phase.name: phase.seconds for phase in told.phases}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> EventLog:
+    """Open an event log of its own."""
+    return EventLog(tmp_path / "events.sqlite")
+
+
+def test_a_start_inside_of_a_phase_is_told_before_it(log: EventLog) -> None:
+    clock = ManualClock()
+    track = Track(AttemptJournal(log, CLAIM, clock), clock)
+    with track.phase(Phase.PRE):
+        clock.advance(1)
+    with track.phase(Phase.BODY):
+        clock.advance(2)
+        with track.starting_spark():
+            clock.advance(10)
+        clock.advance(3)
+    with track.phase(Phase.POST):
+        clock.advance(4)
+    assert list(phases(track, log).items()) == [
+        ("pre guardrail", 1),
+        ("starting Spark", 10),
+        ("body", 5),
+        ("post guardrail", 4),
+    ]
+
+
+def test_a_start_that_fails_ends_no_phase(log: EventLog) -> None:
+    clock = ManualClock()
+    track = Track(AttemptJournal(log, CLAIM, clock), clock)
+    with pytest.raises(OSError, match="no java"), track.phase(Phase.BODY), track.starting_spark():
+        raise OSError("no java")
+    assert phases(track, log) == {"body": None}
