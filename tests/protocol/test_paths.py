@@ -25,6 +25,7 @@ from perago.protocol.paths import (
     refuse_path,
     refuse_prefix,
 )
+from perago.protocol.printable import brief
 from perago.protocol.values import Entry, ObjectInfo
 
 NFC, NFD = "caf\u00e9", "cafe\u0301"
@@ -129,7 +130,8 @@ def test_d2_a_hostile_key_fails_the_whole_plan_and_is_named_escaped(prefix: str,
     full = f"{prefix}/{key}" if prefix else key
     with pytest.raises(UnsafePathError) as caught:
         plan_download(Selection(prefix), objects(f"{prefix}/a" if prefix else "a", full))
-    assert ascii(full) in str(caught.value)
+    assert brief(ascii(full)) in str(caught.value)
+    assert len(str(caught.value)) < 400
     assert str(caught.value).isascii()
     assert str(caught.value).isprintable()
     assert caught.value.remedy

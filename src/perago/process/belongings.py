@@ -51,17 +51,20 @@ class Belongings:
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         handlers = {number: signal.getsignal(number) for number in _handled()}
         depth = sys.getrecursionlimit()
+        users = os.getresuid(), os.getresgid()
         streams = {name: getattr(sys, name) for name in _STREAMS}
         try:
             yield
         finally:
+            with suppress(RecursionError):
+                sys.setrecursionlimit(depth)  # First: what follows calls functions.
             signal.setitimer(signal.ITIMER_REAL, 0)
+            if (os.getresuid(), os.getresgid()) != users:
+                self.spoiled = "the body changed the user of the process"
             self._raise_limits(limits)
             os.umask(mask)
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             _set_handlers(handlers)
-            with suppress(RecursionError):
-                sys.setrecursionlimit(depth)
             self._reopen()
             for name, stream in streams.items():
                 setattr(sys, name, stream)

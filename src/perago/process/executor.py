@@ -81,7 +81,7 @@ class Executor:
         self._flush()
         self._tokens.pop(claim.execution_id, None)
         self._execution_id = ""
-        last = bool(belongings.own().spoiled)
+        last = bool(belongings.own().spoiled) or outcome.unexpected
         try:
             done = encode(Done(claim.execution_id, outcome, last))
         except (TypeError, ValueError, RecursionError) as error:  # it is not plain JSON

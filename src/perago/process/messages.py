@@ -21,6 +21,8 @@ from perago.protocol.values import Attempt, Claim, Phase, Status
 MOST_BYTES: Final = 256 << 20
 """The longest message; the length of one that is garbage is nearly always longer."""
 _MOST_BODY_BYTES: Final = 32 << 20
+_dumps, _loads = json.dumps, json.loads
+"""Bound here: a body may put something else in their place."""
 _FEW: Final = 200
 
 
@@ -92,12 +94,12 @@ Received = Ready | Unready | Heard | Alive | Done | Cancel | Claim
 def encode(message: Message) -> bytes:
     """Write a message; ``ValueError`` for a claim or an outcome that is not plain JSON."""
     if isinstance(message, Said):
-        head = json.dumps(["said", message.execution_id])[:-1].encode()
+        head = _dumps(["said", message.execution_id])[:-1].encode()
         return b"%s,[%s]]" % (head, b",".join(message.bodies))
     fields = _fields(message)
     if problem := plain.refuse(fields):
         raise ValueError(f"what is to be sent {problem}")
-    return json.dumps(fields, default=dict).encode()  # Other mappings than dict.
+    return _dumps(fields, default=dict).encode()  # Other mappings than dict.
 
 
 def _fields(message: Message) -> Sequence[object]:
@@ -120,12 +122,12 @@ def _fields(message: Message) -> Sequence[object]:
 def body_of(body: Mapping[str, object]) -> bytes:
     """Write what the work says; what JSON has no word for is told as text, or not at all."""
     try:
-        written = json.dumps(body, default=str).encode()
+        written = _dumps(body, default=str).encode()
         if len(written) > _MOST_BODY_BYTES:
-            written = json.dumps({key: _short(value) for key, value in body.items()}).encode()
+            written = _dumps({key: _short(value) for key, value in body.items()}).encode()
     except (TypeError, ValueError, RecursionError) as error:
         kept = {key: value for key, value in body.items() if key in _WHO}
-        return json.dumps({**kept, "unsendable": type(error).__name__}).encode()
+        return _dumps({**kept, "unsendable": type(error).__name__}).encode()
     return written
 
 
@@ -143,7 +145,7 @@ def _short(value: object) -> object:
 def decode(data: bytes) -> Received:
     """Read a message; ``BadMessageError`` for everything else."""
     try:
-        kind, *fields = json.loads(data)
+        kind, *fields = _loads(data)
         found: Received = _READERS[kind](*fields)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BadMessageError(f"{type(error).__name__} in {data[:80]!r}") from error

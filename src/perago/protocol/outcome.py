@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from perago.errors import PeragoError, PreGuardrailViolation, TaskParamsError
+from perago.errors import PeragoError, PreGuardrailViolation, TaskParamsError, WorkspaceError
 from perago.protocol.kinds import FenceKind
+from perago.protocol.printable import printable
 from perago.protocol.values import Phase, Status
 
 
@@ -19,6 +20,9 @@ class Outcome:
     reason: str = ""
     phase: Phase | None = None
     fence: FenceKind | None = None
+    unexpected: bool = False
+    """Whether it failed where no author's code runs, in a way that nothing outside explains: the
+    process itself may be spoiled."""
 
     @property
     def completed(self) -> bool:
@@ -41,12 +45,25 @@ def classify(
     """
     where = hide(sendable(f" ({line})")) if line else ""
     limit = reason_limit - len(where) if len(where) < reason_limit else reason_limit
-    reason = shorten(hide(f"{phase}: {describe(error)}"), limit)
+    reason = shorten(printable(hide(f"{phase}: {describe(error)}")), limit)
     return Outcome(
         status=(Status.FAILED_WITH_TERMINAL_ERROR if is_terminal(phase, error) else Status.FAILED),
         reason=reason + where if limit < reason_limit else reason,
         phase=phase,
+        unexpected=is_unexpected(phase, error),
     )
+
+
+_OF_THE_AUTHOR = frozenset({Phase.PRE, Phase.BODY, Phase.RESULT, Phase.POST})
+
+
+def is_unexpected(phase: Phase, error: BaseException) -> bool:
+    """Tell whether the process may be the reason: an author's code can change all of it."""
+    if phase in _OF_THE_AUTHOR:
+        return False
+    if phase is Phase.ROOM and isinstance(error, WorkspaceError):
+        return True
+    return not isinstance(error, PeragoError)
 
 
 def is_terminal(phase: Phase, error: BaseException) -> bool:

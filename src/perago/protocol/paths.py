@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from perago.errors import UnpublishableFileError, UnsafePathError
 from perago.protocol.globs import matches
+from perago.protocol.printable import brief
 
 if TYPE_CHECKING:
     from perago.protocol.values import Entry, Manifest, ObjectInfo
@@ -235,4 +236,4 @@ def _is_utf8(path: str) -> bool:
 
 def _show(text: str) -> str:
     """Quote a hostile name so that it is visible and harmless in a log."""
-    return ascii(text)
+    return brief(ascii(text))

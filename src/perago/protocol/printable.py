@@ -7,6 +7,8 @@ the direction of writing. Printed as they are they forge lines and hide others.
 from __future__ import annotations
 
 _LINE_END = "\n"
+_LONG_NAME = 240
+"""A reason has some 500 characters, and has to say more than a name."""
 
 
 def printable(text: object) -> str:
@@ -23,6 +25,13 @@ def printable(text: object) -> str:
 def printable_lines(text: object, indent: str = "  ") -> str:
     """Show a text of several lines, such as a traceback: all but the first are set in."""
     return f"{_LINE_END}{indent}".join(map(printable, str(text).rstrip().split(_LINE_END)))
+
+
+def brief(name: str) -> str:
+    """Cut the middle out of a long name: what is said after it must still be read."""
+    if len(name) <= _LONG_NAME:
+        return name
+    return f"{name[: _LONG_NAME // 2]}...{name[-_LONG_NAME // 4 :]}"
 
 
 def _escaped(character: str) -> str:

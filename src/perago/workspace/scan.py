@@ -23,6 +23,7 @@ from perago.errors import UnpublishableFileError
 from perago.ports import Advance, Room
 from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_local, is_marker
+from perago.protocol.printable import brief
 from perago.protocol.values import Entry, Manifest
 from perago.transfer import parallel
 from perago.transfer.hashing import Hashing
@@ -296,4 +297,4 @@ def _changed(path: str) -> UnpublishableFileError:
 
 def _shown(path: str) -> str:
     """Keep an ordinary path as it is; escape what could spoil a log."""
-    return path if path.isprintable() and path.isascii() else ascii(path)
+    return brief(path if path.isprintable() and path.isascii() else ascii(path))
