@@ -131,8 +131,10 @@ class Execution:
         self._track.ignore_log_failures()
         if not isinstance(error, PeragoError) or error.__cause__ is not None:
             self._track.event("traceback", text=trace_of(error))
-        limit = self._shells.reason_limit
-        return classify(self._track.current, error, reason_limit=limit, hide=hide)
+        limit, workflow = self._shells.reason_limit, self._claim.attempt.workflow_instance_id
+        return classify(
+            self._track.current, error, reason_limit=limit, hide=hide, workflow_id=workflow
+        )
 
     def _transaction(self, undo: ExitStack) -> Outcome:
         """Show the order of section 4."""

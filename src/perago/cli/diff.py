@@ -6,27 +6,25 @@ from typing import Annotated
 
 import typer
 
-from perago.cli.choose import repository_of, selection_of
+from perago.cli.choose import Repo, StoreName, place_of, selection_of
 from perago.cli.screen import AsJson, changes, emit, plain, say, short
 
 
 def diff(
     left: Annotated[str, typer.Argument(help="Older commit or branch.")],
     right: Annotated[str, typer.Argument(help="Newer commit or branch.")] = "main",
-    repository: Annotated[
-        str | None, typer.Option("--repo", "-r", help="Repository, when there are several.")
-    ] = None,
+    repository: Repo = None,
     prefix: Annotated[str, typer.Option(help="Only paths below this directory.")] = "/",
+    store: StoreName = "embedded",
     as_json: AsJson = False,
 ) -> None:
     """List the files that differ between two versions."""
     from perago.wiring import home_here
 
     select = selection_of(prefix)
-    home = home_here().existing()
-    name = repository_of(home, repository)
-    old, new = home.store.commit(name, left), home.store.commit(name, right)
-    found = home.store.diff(name, old.id, new.id, select.root)
+    place, name = place_of(home_here(), store, repository)
+    old, new = place.commit(name, left), place.commit(name, right)
+    found = place.diff(name, old.id, new.id, select.root)
     if as_json:
         emit(
             {

@@ -102,10 +102,19 @@ def run(
             opened = open_store(session.home, settings, kind)
             given["workspace"] = workspace_for(opened, found, repository, branch, source)
         ended = session.start(found, given)
-    _conclude(ended, as_json)
+    conclude(ended, as_json)
 
 
-def _conclude(ended: RunRecord, as_json: bool) -> None:
+def _place(ended: RunRecord) -> str:
+    """Name the store and the repository that a run was on, where they are not the usual ones."""
+    if ended.store == "embedded":
+        return ""
+    given = ended.input.get("workspace")
+    name = given.get("repository", "") if isinstance(given, dict) else ""
+    return f" --store {plain(ended.store)} --repo {plain(name)}"
+
+
+def conclude(ended: RunRecord, as_json: bool) -> None:
     """Say how it ended, and what can be done next."""
     if as_json:
         emit(
@@ -120,7 +129,8 @@ def _conclude(ended: RunRecord, as_json: bool) -> None:
         say(f"\n[green]COMPLETED[/green]  run {plain(ended.id)}")
         shown = {name: value for name, value in ended.output.items() if name != "workspace"}
         fields({plain(name): plain(value) for name, value in shown.items() if value is not None})
-        say("\n[dim]look:[/dim] perago log    [dim]or:[/dim] perago inspect " + ended.id[:8])
+        log = f"perago log{_place(ended)}"
+        say(f"\n[dim]look:[/dim] {log}    [dim]or:[/dim] perago inspect {ended.id[:8]}")
     elif ended.status == "RUNNING":
         say(f"\n[yellow]stopped[/yellow]; go on with: perago run --resume {ended.id}")
     else:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from perago.errors import PeragoError, PreGuardrailViolation, TaskParamsError
+from perago.errors import (
+    PeragoError,
+    PreGuardrailViolation,
+    TaskParamsError,
+    restart_named,
+)
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Phase, Status
 
@@ -27,15 +32,21 @@ class Outcome:
 
 
 def classify(
-    phase: Phase, error: BaseException, *, reason_limit: int, hide: Callable[[str], str]
+    phase: Phase,
+    error: BaseException,
+    *,
+    reason_limit: int,
+    hide: Callable[[str], str],
+    workflow_id: str = "",
 ) -> Outcome:
     """Turn a failure into a status and a reason that says phase, cause and remedy.
 
     Keys are hidden before the reason is cut: half a key is not recognised any more (V8).
     """
+    said = restart_named(describe(error), workflow_id)
     return Outcome(
         status=(Status.FAILED_WITH_TERMINAL_ERROR if is_terminal(phase, error) else Status.FAILED),
-        reason=shorten(hide(f"{phase}: {describe(error)}"), reason_limit),
+        reason=shorten(hide(f"{phase}: {said}"), reason_limit),
         phase=phase,
     )
 
