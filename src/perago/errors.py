@@ -30,6 +30,16 @@ def _rebuild(kind: type[PeragoError], message: str, remedy: str) -> PeragoError:
     return kind(message, remedy=remedy)
 
 
+RESTART = "start a new workflow from the current head of the branch: perago restart WORKFLOW"
+"""What helps against a fence; the attempt puts the id of its workflow into it."""
+
+
+def restart_named(text: str, workflow_id: str) -> str:
+    """Put the id of a workflow where the remedy of a fence has none."""
+    named = RESTART.replace("WORKFLOW", workflow_id or "WORKFLOW")
+    return text.replace(RESTART, named)
+
+
 # --- raised by task authors -------------------------------------------------------------------
 
 

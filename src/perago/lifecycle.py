@@ -135,7 +135,10 @@ class Execution:
         phase, limit = self._track.current, self._shells.reason_limit
         bug = phase is Phase.BODY and not isinstance(error, PeragoError)
         line = author_line(error, self._task.function) if bug else ""
-        return classify(phase, error, reason_limit=limit, hide=hide, line=line)
+        workflow = self._claim.attempt.workflow_instance_id
+        return classify(
+            phase, error, reason_limit=limit, hide=hide, line=line, workflow_id=workflow
+        )
 
     def _transaction(self, undo: ExitStack) -> Outcome:
         """Show the order of section 4."""

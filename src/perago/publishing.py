@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perago.errors import (
+    RESTART,
     LostRaceError,
     OutcomeUnknownError,
     PublishFenceError,
@@ -19,7 +20,6 @@ from perago.protocol.values import Commit, WorkspaceInput
 from perago.track import Track
 
 POLL_SECONDS = 0.5
-RESTART = "start a new workflow from the current head of the branch"
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,3 +214,27 @@ def test_gc_does_not_ask_for_a_repository_that_is_gone(
     answer = perago("gc", "--delete", "--json")
     assert answer.code == 0
     assert answer.json["skipped"] == [], "nothing is left of what is gone"
+
+
+def test_every_command_that_looks_takes_the_store_and_the_repository(
+    project: Path, perago: Perago, server: ArrangedLakeFS, repository: str
+) -> None:
+    before = server.head(repository, "main").id
+    place = ("--store", "lakefs", "--repo", repository)
+    ran = perago("run", "workflow.json", "tasks", *place)
+    hint = f"perago log --store lakefs --repo {repository}"
+    assert hint in ran.out
+    assert perago(*hint.split()[1:]).out.splitlines()[2].split()[3] == "count"
+    (project / "elsewhere").mkdir()
+    away = {"PERAGO_HOME": str(project / "elsewhere" / "home")}
+    head = server.head(repository, "main").id
+    assert perago("log", *place, "--json", env=away).json["publications"][0]["commit"] == head
+    assert perago("diff", before, *place, "--json", env=away).json["added"] == ["counts.csv"]
+    assert perago("inspect", head, *place, "--json", env=away).json["commit"]["id"] == head
+    assert perago("checkout", "out", *place, "--json", env=away).json["files"] == 2
+    assert (project / "out" / "harbour.txt").read_bytes() == FILES["harbour.txt"]
+    assert perago("verify", *place, "--json", env=away).json["objects"] == 2
+    assert not (project / "elsewhere" / "home").exists(), "looking makes nothing"
+    two = perago("log", "other", *place)
+    assert (two.code, two.err.count("\n")) == (2, 1)
+    assert "two repositories" in two.err

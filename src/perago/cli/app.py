@@ -11,6 +11,7 @@ import typer
 
 from perago import __version__
 from perago.cli import (
+    cancel,
     check,
     checkout,
     dev,
@@ -27,11 +28,14 @@ from perago.cli import (
     register,
     repo,
     report,
+    restart,
     run,
     runs,
     start,
     status,
+    submit,
     verify,
+    watch,
 )
 from perago.cli.exits import FAILED, INTERRUPTED, exit_code
 from perago.cli.help import Command, Group
@@ -49,9 +53,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_START, _LOOK, _KEEP = "Start", "Look", "Keep tidy"
+_START, _STEER, _LOOK, _KEEP = "Start", "Steer", "Look", "Keep tidy"
 _COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
     _START: (init.init, check.check, run.run, extract.extract, register.register, start.start),
+    _STEER: (submit.submit, watch.watch, cancel.cancel, restart.restart),
     _LOOK: (
         status.status,
         runs.runs,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli import completion
-from perago.cli.choose import Engine, repository_of, selection_of, wants_spark
+from perago.cli.choose import Engine, Repo, StoreName, place_of, selection_of, wants_spark
 from perago.cli.screen import AsJson, emit, plain, say, short, size
 
 if TYPE_CHECKING:
+    from perago.ports import Store
     from perago.protocol.paths import Selection
     from perago.settings import Settings
-    from perago.stores.embedded import EmbeddedStore
+    from perago.spark.origin import Origin
     from perago.stores.spans import Listed
 
 
@@ -23,35 +24,29 @@ def checkout(
     ref: Annotated[
         str, typer.Argument(help="Commit or branch.", autocompletion=completion.branches)
     ] = "main",
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            "--repo",
-            "-r",
-            help="Repository, when there are several.",
-            autocompletion=completion.repositories,
-        ),
-    ] = None,
+    repository: Repo = None,
     prefix: Annotated[str, typer.Option(help="Only this directory of the repository.")] = "/",
+    store: StoreName = "embedded",
     engine: Engine = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Copy one version to a directory; the copies are yours, the store stays as it is."""
+    from perago.spark.origin import Origin
     from perago.stores.spans import Listed
     from perago.transfer.filling import refuse_used
     from perago.wiring import home_of, settings_here
 
     select, settings = selection_of(prefix), settings_here()
     refuse_used(directory)
-    home = home_of(settings).existing()
-    name = repository_of(home, repository)
-    commit = home.store.commit(name, ref)
-    listed = Listed(home.store, name, commit.id, select.root)
+    place, name = place_of(home_of(settings), store, repository)
+    commit = place.commit(name, ref)
+    listed = Listed(place, name, commit.id, select.root)
     by_spark = wants_spark(engine, listed, settings)
     if by_spark:
-        files, total = _by_spark(listed, select, settings, directory)
+        origin = Origin(str(settings.home.absolute()), str(Path.cwd()), store)
+        files, total = _by_spark(listed, select, settings, directory, origin)
     else:
-        files, total = _by_threads(listed, home.store, select, directory)
+        files, total = _by_threads(listed, place, select, directory)
     if as_json:
         emit({"commit": commit.id, "files": files, "bytes": total, "to": str(directory)})
     else:
@@ -59,7 +54,7 @@ def checkout(
 
 
 def _by_threads(
-    listed: Listed, store: EmbeddedStore, select: Selection, directory: Path
+    listed: Listed, store: Store, select: Selection, directory: Path
 ) -> tuple[int, int]:
     from perago.cli.progress import bytes_bar
     from perago.ports import Fetch
@@ -77,13 +72,11 @@ def _by_threads(
 
 
 def _by_spark(
-    listed: Listed, select: Selection, settings: Settings, directory: Path
+    listed: Listed, select: Selection, settings: Settings, directory: Path, origin: Origin
 ) -> tuple[int, int]:
     from perago.cli.progress import share_bar
     from perago.spark import jobs
-    from perago.spark.origin import Origin
 
-    origin = Origin(str(settings.home.absolute()), str(Path.cwd()))
     with jobs.session(settings.spark) as spark, share_bar("parts") as tell:
         from perago.spark import copying, prefixes
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -10,17 +11,30 @@ from perago.cli import completion
 from perago.errors import UsageError
 
 if TYPE_CHECKING:
-    from perago.ports import Store
+    from perago.observe.events import EventLog
     from perago.protocol.paths import Selection
     from perago.settings import Settings
+    from perago.stores.embedded import EmbeddedStore
+    from perago.stores.lakefs.store import LakeFSStore
     from perago.stores.spans import Listed
     from perago.wiring import Home
+
+    Looked = EmbeddedStore | LakeFSStore
 
 Repository = Annotated[
     str | None,
     typer.Argument(
         help="Repository; may be left out when there is only one.",
         show_default=False,
+        autocompletion=completion.repositories,
+    ),
+]
+Repo = Annotated[
+    str | None,
+    typer.Option(
+        "--repo",
+        "-r",
+        help="Repository; may be left out when there is only one.",
         autocompletion=completion.repositories,
     ),
 ]
@@ -37,6 +51,9 @@ StoreName = Annotated[
 ]
 
 
+_MOST_NAMED: Final = 10
+
+
 def selection_of(prefix: str) -> Selection:
     """Return the part of a repository that ``--prefix`` names."""
     from perago.protocol.paths import Selection, normalise_prefix, refuse_prefix
@@ -46,16 +63,49 @@ def selection_of(prefix: str) -> Selection:
     return Selection(normalise_prefix(prefix))
 
 
-def place_of(home: Home, store: str, repository: str | None) -> tuple[Store, str]:
+def place_of(home: Home, store: str, repository: str | None) -> tuple[Looked, str]:
     """Return the store and the repository that are meant."""
     from perago.cli.seed import chosen_store
     from perago.wiring import lakefs_here
 
     if chosen_store(store) == "embedded":
-        return home.store, repository_of(home, repository)
-    if not repository:
-        raise UsageError("which repository of lakeFS?", remedy="name it")
-    return lakefs_here(), repository
+        return home.existing().store, repository_of(home, repository)
+    opened = lakefs_here()
+    return opened, repository or _only_one(opened)
+
+
+def events_of(home: Home) -> EventLog:
+    """Open the event log; a home that was never made has an empty one, and is not made."""
+    if home.path.is_dir():
+        return home.events
+    from perago.observe.events import EventLog
+
+    return EventLog(home.path / "events.sqlite")
+
+
+def named_once(argument: str | None, option: str | None) -> str | None:
+    """Return the repository that was named as an argument or as an option, not as two."""
+    if argument and option and argument != option:
+        raise UsageError(
+            f"two repositories are named: {argument!r} and {option!r}", remedy="name one of them"
+        )
+    return argument or option
+
+
+def _only_one(store: LakeFSStore) -> str:
+    from perago.stores.lakefs.admin import repositories
+
+    known = list(islice(repositories(store.client), _MOST_NAMED + 1))
+    if len(known) == 1:
+        return known[0]
+    if not known:
+        raise UsageError(
+            "this lakeFS has no repository", remedy="'perago repo init NAME' makes one"
+        )
+    more = ", ..." if len(known) > _MOST_NAMED else ""
+    raise UsageError(
+        "which repository of lakeFS?", remedy=f"name one of {', '.join(known[:_MOST_NAMED])}{more}"
+    )
 
 
 def repository_of(home: Home, given: str | None) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from perago.cli import completion
-from perago.cli.choose import repository_of, selection_of
+from perago.cli.choose import Repo, StoreName, place_of, selection_of
 from perago.cli.screen import AsJson, changes, emit, plain, say, short
 
 
@@ -24,27 +24,19 @@ def diff(
         str,
         typer.Argument(help="Newer commit or branch.", autocompletion=completion.branches),
     ] = "main",
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            "--repo",
-            "-r",
-            help="Repository, when there are several.",
-            autocompletion=completion.repositories,
-        ),
-    ] = None,
+    repository: Repo = None,
     prefix: Annotated[str, typer.Option(help="Only paths below this directory.")] = "/",
+    store: StoreName = "embedded",
     as_json: AsJson = False,
 ) -> None:
     """List the files that differ between two versions, or what the newest commit changed."""
     from perago.wiring import home_here
 
     select = selection_of(prefix)
-    home = home_here().existing()
-    name = repository_of(home, repository)
-    new = home.store.commit(name, right)
-    old = home.store.commit(name, left or new.parent or new.id)
-    found = home.store.diff(name, old.id, new.id, select.root)
+    place, name = place_of(home_here(), store, repository)
+    new = place.commit(name, right)
+    old = place.commit(name, left or new.parent or new.id)
+    found = place.diff(name, old.id, new.id, select.root)
     if as_json:
         emit(
             {

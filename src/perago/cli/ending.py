@@ -50,13 +50,23 @@ def _tell(ended: RunRecord, home: Home, again: str) -> None:
         say(f"\n[green]COMPLETED[/green]  run {plain(ended.id)}")
         shown = {name: value for name, value in ended.output.items() if name != "workspace"}
         fields({plain(name): plain(value) for name, value in shown.items() if value is not None})
-        say("\n[dim]look:[/dim] perago log    [dim]or:[/dim] perago inspect " + ended.id[:8])
+        log = f"perago log{_place(ended)}"
+        say(f"\n[dim]look:[/dim] {log}    [dim]or:[/dim] perago inspect {ended.id[:8]}")
     elif ended.status == "RUNNING":
         say(f"\n[yellow]stopped[/yellow]; resume with: perago run --resume {ended.id}")
     else:
         say(f"\n[red]{plain(ended.status)}[/red]  {block(ended.reason)}")
         say(f"[dim]look:[/dim] perago inspect {ended.id[:8]}")
         _advise(ended, home, again)
+
+
+def _place(ended: RunRecord) -> str:
+    """Name the store and the repository that a run was on, where they are not the usual ones."""
+    if ended.store == "embedded":
+        return ""
+    given = ended.input.get("workspace")
+    name = given.get("repository", "") if isinstance(given, dict) else ""
+    return f" --store {plain(ended.store)} --repo {plain(name)}"
 
 
 def _advise(ended: RunRecord, home: Home, again: str) -> None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli import completion
-from perago.cli.choose import StoreName, place_of
+from perago.cli.choose import Repo, StoreName, events_of, place_of
 from perago.cli.screen import AsJson, block, changes, emit, fields, plain, say, short, when
 
 if TYPE_CHECKING:
     from perago.observe.attempts import ExecutionStory
+    from perago.observe.events import EventLog
     from perago.ports import Store
     from perago.protocol.values import ChangeSet, Commit
-    from perago.wiring import Home
 
 _BAR = 24
 _PATHS = 12
@@ -30,15 +30,7 @@ def inspect(
             autocompletion=completion.runs_and_branches,
         ),
     ],
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            "--repo",
-            "-r",
-            help="Repository, when there are several.",
-            autocompletion=completion.repositories,
-        ),
-    ] = None,
+    repository: Repo = None,
     store: StoreName = "embedded",
     as_json: AsJson = False,
 ) -> None:
@@ -46,8 +38,9 @@ def inspect(
     from perago.errors import NotFoundError, UsageError
     from perago.wiring import home_here
 
-    home = home_here().existing()
-    found = home.events.executions(what)
+    home = home_here()
+    events = events_of(home if store == "lakefs" else home.existing())
+    found = events.executions(what)
     commit = change = None
     if not found:
         place, name = place_of(home, store, repository)
@@ -60,7 +53,7 @@ def inspect(
                 remedy="'perago log' and 'perago runs' show ids to look at",
             ) from None
         found = [commit.metadata.get("perago.execution_id", "")]
-    stories = [told for told in (_story(home, execution) for execution in found) if told]
+    stories = [told for told in (_story(events, execution) for execution in found) if told]
     if as_json:
         _emit(commit, change, stories)
         return
@@ -70,10 +63,10 @@ def inspect(
         _show_story(told)
 
 
-def _story(home: Home, execution_id: str) -> ExecutionStory | None:
+def _story(log: EventLog, execution_id: str) -> ExecutionStory | None:
     from perago.observe.attempts import story
 
-    events = home.events.of_execution(execution_id)
+    events = log.of_execution(execution_id)
     return story(events) if events else None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perago.cli.choose import Branch, Repository, StoreName, place_of
+from perago.cli.choose import Branch, Repo, Repository, StoreName, events_of, named_once, place_of
 from perago.cli.screen import AsJson, changes, emit, plain, say, short, table, when
 
 if TYPE_CHECKING:
@@ -19,16 +19,18 @@ def log(
     branch: Branch = "main",
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many commits.", min=1)] = 20,
     store: StoreName = "embedded",
+    repo: Repo = None,
     as_json: AsJson = False,
 ) -> None:
     """Show who published what on a branch, which attempt it was, and what it replaced."""
     from perago.observe.history import publications, relocations
     from perago.wiring import home_here
 
-    home = home_here().existing()
-    place, name = place_of(home, store, repository)
-    entries = publications(place, home.events, name, branch, limit)
-    taken_back = relocations(home.events, name, branch, store)
+    home = home_here()
+    place, name = place_of(home, store, named_once(repository, repo))
+    events = events_of(home)
+    entries = publications(place, events, name, branch, limit)
+    taken_back = relocations(events, name, branch, store)
     if as_json:
         emit(
             {

@@ -63,8 +63,15 @@ def workspace_for(
         raise UsageError("which repository on lakeFS?", remedy="name it with --repo")
     else:
         name = repository
-    head = _head(store, name, branch) if files is None else _imported(store, name, branch, files)
-    return {"repository": name, "branch": branch, "ref_type": "commit", "ref": head.id}
+    if files is not None:
+        _imported(store, name, branch, files)
+    return workspace_at(store, name, branch)
+
+
+def workspace_at(store: Store, repository: str, branch: str) -> dict[str, str]:
+    """Name the head of a branch as the input of a workflow."""
+    head = _head(store, repository, branch)
+    return {"repository": repository, "branch": branch, "ref_type": "commit", "ref": head.id}
 
 
 def _head(store: Store, name: str, branch: str) -> Commit:

@@ -12,15 +12,16 @@ import typer
 from perago.cli import completion
 from perago.cli.choose import (
     Engine,
+    Repo,
     Repository,
     StoreName,
-    repository_of,
+    named_once,
+    place_of,
     selection_of,
     wants_spark,
 )
 from perago.cli.exits import FAILED
 from perago.cli.screen import AsJson, emit, plain, say, short, size
-from perago.errors import UsageError
 
 if TYPE_CHECKING:
     from perago.settings import Settings
@@ -39,6 +40,7 @@ def verify(
     prefix: Annotated[str, typer.Option(help="Only this directory of the repository.")] = "/",
     store: StoreName = "embedded",
     engine: Engine = "auto",
+    repo: Repo = None,
     as_json: AsJson = False,
 ) -> None:
     """Read every object of a version again and compare its size and checksum with the listing."""
@@ -49,11 +51,7 @@ def verify(
 
     select, kind, settings = selection_of(prefix), chosen_store(store), settings_here()
     origin = Origin(str(settings.home.absolute()), str(Path.cwd()), kind)
-    name = repository or ""
-    if kind == "embedded":
-        name = repository_of(home_of(settings).existing(), repository)
-    elif not name:
-        raise UsageError("which repository?", remedy="name one of the server's")
+    _, name = place_of(home_of(settings), kind, named_once(repository, repo))
     with origin.open() as opened:
         commit = opened.commit(name, ref)
         listed = Listed(opened, name, commit.id, select.root)

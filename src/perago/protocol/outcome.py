@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from perago.errors import PeragoError, PreGuardrailViolation, TaskParamsError, WorkspaceError
+from perago.errors import (
+    PeragoError,
+    PreGuardrailViolation,
+    TaskParamsError,
+    WorkspaceError,
+    restart_named,
+)
 from perago.protocol.kinds import FenceKind
 from perago.protocol.printable import printable
 from perago.protocol.values import Phase, Status
@@ -37,6 +43,7 @@ def classify(
     reason_limit: int,
     hide: Callable[[str], str],
     line: str = "",
+    workflow_id: str = "",
 ) -> Outcome:
     """Turn a failure into a status and a reason that says phase, cause and remedy.
 
@@ -45,7 +52,8 @@ def classify(
     """
     where = hide(sendable(f" ({line})")) if line else ""
     limit = reason_limit - len(where) if len(where) < reason_limit else reason_limit
-    reason = shorten(printable(hide(f"{phase}: {describe(error)}")), limit)
+    said = restart_named(describe(error), workflow_id)
+    reason = shorten(printable(hide(f"{phase}: {said}")), limit)
     return Outcome(
         status=(Status.FAILED_WITH_TERMINAL_ERROR if is_terminal(phase, error) else Status.FAILED),
         reason=reason + where if limit < reason_limit else reason,

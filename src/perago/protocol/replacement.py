@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from perago.errors import RESTART
 from perago.protocol.values import Attempt, Commit, Status
 
 KIND = "perago.kind"
@@ -33,7 +34,6 @@ _WITHOUT_SUCCESS = frozenset(
 )
 _OPEN = frozenset({Status.SCHEDULED, Status.IN_PROGRESS})
 _NOT_ASKED = "not asked for"
-_FROM_THE_HEAD = "start a new workflow from the current head of the branch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def object_to_replacing(
 def _object_to(commit: Commit, attempt: Attempt, standings: Standings) -> Objection | None:
     said = commit.metadata
     if kind := said.get(KIND):
-        return Objection(f"head {commit.id} is not the work of an attempt ({kind})", _FROM_THE_HEAD)
+        return Objection(f"head {commit.id} is not the work of an attempt ({kind})", RESTART)
     task = said.get("perago.task_id")
     if not task:
         return None
@@ -72,7 +72,7 @@ def _object_to(commit: Commit, attempt: Attempt, standings: Standings) -> Object
     who = f"task {task} of step {step!r}" + ("" if mine else " in another workflow")
     return Objection(
         f"head {commit.id} was published by {who}, {problem}",
-        _read_output_of(step) if mine else _FROM_THE_HEAD,
+        _read_output_of(step) if mine else RESTART,
     )
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from perago.errors import (
+    RESTART,
     AlreadyExistsError,
     LostRaceError,
     NotFoundError,
@@ -64,7 +65,7 @@ def expect_head(db: sqlite3.Connection, repository: str, branch: str, expected: 
     if expected is not None and found != expected:
         raise LostRaceError(
             f"branch {branch!r} of {repository!r} is at {found}, expected {expected}",
-            remedy="nothing was written; start again from the current head of the branch",
+            remedy=f"nothing was written; {RESTART}",
         )
     return found
 

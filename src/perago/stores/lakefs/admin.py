@@ -67,6 +67,12 @@ def server_time(client: LakeFSClient) -> str:
     return client.header("GET", path_of("healthcheck"), "date")
 
 
+def repositories(client: LakeFSClient) -> Iterator[str]:
+    """List the repositories that the key may see."""
+    for item in client.pages(Ask("list repositories", "GET", path_of("repositories"))):
+        yield str(item["id"])
+
+
 def staging_branches(client: LakeFSClient, repository: str) -> Iterator[str]:
     """List the private branches of attempts, living and dead."""
     for name, _ in _branches(client, repository, {"prefix": STAGING, "show_hidden": True}):

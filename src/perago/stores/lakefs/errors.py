@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from perago.errors import (
+    RESTART,
     AlreadyExistsError,
     LostRaceError,
     NotFoundError,
@@ -15,8 +16,6 @@ from perago.errors import (
     StoreError,
     StoreUnavailableError,
 )
-
-RESTART = "start a new workflow from the current head of the branch"
 
 
 class Call(Enum):

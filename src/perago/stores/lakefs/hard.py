@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from perago.errors import (
+    RESTART,
     LostRaceError,
     OutcomeUnknownError,
     PeragoError,
@@ -31,7 +32,7 @@ from perago.protocol.publication import Merge, is_intent
 from perago.protocol.recovery import Answer, Halfway, Next, proceed, settle, wanted_by
 from perago.protocol.values import Commit
 from perago.stores.lakefs.client import Ask, LakeFSClient
-from perago.stores.lakefs.errors import RESTART, Call
+from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.moves import hard_reset, merge
 from perago.transfer.wire import path_of
 
@@ -202,7 +203,7 @@ def refuse_relocation(to: Commit) -> None:
         raise PublishFenceError(
             f"fence 'hard' does not move a branch back to {to.id}, which is a merge of"
             f" {len(to.parents)} commits",
-            remedy="start a new workflow from the current head of the branch; merge with --squash",
+            remedy=f"{RESTART}; merge with --squash",
         )
 
 

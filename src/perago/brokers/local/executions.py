@@ -1,0 +1,41 @@
+"""What the state has of a local run, as an :class:`Execution`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perago.brokers.local.records import RunRecord, TaskRecord
+from perago.brokers.progress import Execution, Step
+
+
+def execution_of(run: RunRecord, tasks: Sequence[TaskRecord], now: float) -> Execution:
+    """Describe a run with its attempts."""
+    version = run.workflow.get("version")
+    return Execution(
+        id=run.id,
+        workflow=str(run.workflow.get("name")),
+        version=version if isinstance(version, int) else 1,
+        status=str(run.status),
+        reason=run.reason,
+        input=run.input,
+        output=run.output,
+        steps=tuple(_step(task, now) for task in tasks),
+        correlation_id=run.correlation_id or "",
+    )
+
+
+def _step(task: TaskRecord, now: float) -> Step:
+    return Step(
+        task_id=task.task_id,
+        name=task.reference_name,
+        retry=task.retry_count,
+        status=str(task.status),
+        kind=str(task.kind),
+        reason=task.reason,
+        started_at=task.started_at,
+        ended_at=task.ended_at,
+        wait_seconds=max(0.0, task.start_at - now),
+        execution_id=task.execution_id,
+        input=task.input,
+        output=task.output,
+    )

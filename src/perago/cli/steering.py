@@ -1,0 +1,159 @@
+"""Workflows that are under way, here or on Conductor, behind one id."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
+
+import typer
+
+from perago.brokers.conductor.executions import execution_of as conductor_execution
+from perago.brokers.local import RunRecord, RunStatus
+from perago.brokers.local.executions import execution_of as local_execution
+from perago.brokers.progress import Execution, Step, news, published_by
+from perago.errors import UsageError
+from perago.process.lock import FileLock
+
+if TYPE_CHECKING:
+    from perago.brokers.conductor.client import ConductorClient
+    from perago.cli.view import View
+    from perago.settings import Settings
+    from perago.wiring import Home
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="A local run, its first characters are enough, or a workflow on Conductor.",
+        show_default=False,
+    ),
+]
+LOOK_SECONDS: Final = 1.0
+_LOOKS_ALONE: Final = 3
+_TOLD: Final = frozenset({"changed", "decision", "published", "adopted"})
+
+
+class Steered(Protocol):
+    """One workflow, wherever it runs."""
+
+    where: str
+
+    def read(self) -> Execution:
+        """Look at it now."""
+        ...
+
+    def end(self, reason: str) -> None:
+        """End it, if it has not ended."""
+        ...
+
+    def told(self, step: Step) -> Iterable[Mapping[str, object]]:
+        """Say what an attempt did to its branch."""
+        ...
+
+    def deserted(self) -> bool:
+        """Tell whether nothing is left that could take it further."""
+        ...
+
+
+@dataclass(slots=True)
+class OnConductor:
+    """A workflow of the configured server."""
+
+    client: ConductorClient
+    workflow_id: str
+    where: str = "conductor"
+
+    def read(self) -> Execution:
+        found = self.client.execution(self.workflow_id)
+        if found is None:
+            raise UsageError(
+                f"there is no run {self.workflow_id!r} here, and Conductor knows no such workflow",
+                remedy="'perago runs' lists local runs; on Conductor, give the whole id",
+            )
+        return conductor_execution(found)
+
+    def end(self, reason: str) -> None:
+        self.client.terminate(self.workflow_id, reason)
+
+    def told(self, step: Step) -> Iterable[Mapping[str, object]]:
+        return published_by(step)
+
+    def deserted(self) -> bool:
+        return False
+
+
+@dataclass(slots=True)
+class Here:
+    """A run of this home."""
+
+    home: Home
+    run: RunRecord
+    where: str = "local"
+    _alone: int = 0
+
+    def read(self) -> Execution:
+        self.run = self.home.state.run(self.run.id)
+        return local_execution(self.run, self.home.state.tasks(self.run.id), time.time())
+
+    def end(self, reason: str) -> None:
+        self.home.state.terminate(self.run.id, reason, time.time())
+
+    def told(self, step: Step) -> Iterable[Mapping[str, object]]:
+        """Read the event log: it knows more than the two ends of an attempt."""
+        events = self.home.events.of_execution(step.execution_id)
+        return [{"event": each.name, **each.facts} for each in events if each.name in _TOLD]
+
+    def deserted(self) -> bool:
+        """Look for the process that drives it; one that begins needs a moment for its lock."""
+        with FileLock(self.home.locks / f"run-{self.run.id}.lock") as lock:
+            self._alone = self._alone + 1 if lock.acquire() else 0
+        return self.run.status is RunStatus.RUNNING and self._alone >= _LOOKS_ALONE
+
+
+@contextmanager
+def steered(settings: Settings, given: str) -> Iterator[Steered]:
+    """Find a workflow by its id: here first, then on the configured Conductor."""
+    from perago.wiring import conductor_of, home_of
+
+    home = home_of(settings)
+    try:
+        if (run := _local(home, given)) is not None:
+            yield Here(home, run)
+            return
+    finally:
+        home.close()
+    if settings.conductor is None:
+        raise UsageError(
+            f"there is no run {given!r} here, and Conductor is not configured",
+            remedy="'perago runs' lists local runs; for Conductor, set CONDUCTOR_SERVER_URL",
+        )
+    client = conductor_of(settings)
+    try:
+        yield OnConductor(client, given)
+    finally:
+        client.close()
+
+
+def _local(home: Home, given: str) -> RunRecord | None:
+    """Find a run of this home by the beginning of its id; several are a mistake."""
+    if not home.path.is_dir() or not given:
+        return None
+    begun = [run for run in home.state.runs(limit=1_000_000) if run.id.startswith(given)]
+    return home.state.run(given) if begun else None
+
+
+def follow(found: Steered, view: View, pause: Callable[[float], None] = time.sleep) -> Execution:
+    """Show what happens until the workflow is over, or nothing is left to take it further."""
+    before: Execution | None = None
+    with view:
+        while True:
+            now = found.read()
+            for event in news(before, now, found.told):
+                view(event)
+            before = now
+            if now.over or found.deserted():
+                return now
+            pause(LOOK_SECONDS)
