@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perago import errors
-from perago.errors import PeragoError
+from perago.errors import PeragoError, StoreUnavailableError, WorkspaceError
 from perago.protocol.outcome import Outcome, classify, describe, is_terminal, shorten
 from perago.protocol.values import Phase, Status
 
@@ -151,3 +151,30 @@ def test_the_line_of_the_author_stays_when_a_reason_is_cut() -> None:
     assert reason.endswith("… (tasks.py line 3)")
     tiny = classify(Phase.BODY, error, reason_limit=10, hide=str, line="tasks.py line 3").reason
     assert tiny == "body: Val…"
+
+
+@pytest.mark.parametrize(
+    ("phase", "error", "unexpected"),
+    [
+        (Phase.DOWNLOAD, RuntimeError("patched by a body"), True),
+        (Phase.INPUT, RecursionError(), True),
+        (Phase.ROOM, WorkspaceError("cannot be made"), True),
+        (Phase.DOWNLOAD, WorkspaceError("an unsafe path"), False),
+        (Phase.DOWNLOAD, StoreUnavailableError("away"), False),
+        (Phase.PRE, RuntimeError("a guard's bug"), False),
+        (Phase.BODY, RuntimeError("a body's bug"), False),
+        (Phase.RESULT, TypeError(), False),
+        (Phase.POST, RecursionError(), False),
+    ],
+)
+def test_w5_a_failure_that_nothing_explains_may_be_the_process(
+    phase: Phase, error: BaseException, unexpected: bool
+) -> None:
+    outcome = classify(phase, error, reason_limit=500, hide=str)
+    assert outcome.unexpected is unexpected
+
+
+@pytest.mark.parametrize("text", ["a\r\nb", "\x1b[2J", "\x00", "a\u2028b", "\u202eabc"])
+def test_v9_a_reason_is_one_line_that_can_be_seen(text: str) -> None:
+    reason = classify(Phase.BODY, RuntimeError(f"x{text}y"), reason_limit=500, hide=str).reason
+    assert reason.isprintable()
