@@ -83,7 +83,8 @@ def graph(
             output.write_text(_drawn(found, chosen), encoding="utf-8")
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"{output} cannot be written: {error}", remedy="choose another file"
+                f"{output} cannot be written: {getattr(error, 'strerror', None) or error}",
+                remedy="choose another file",
             ) from None
         say(f"wrote {plain(output)}")
     elif chosen is Format.TEXT:

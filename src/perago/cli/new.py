@@ -92,7 +92,8 @@ def _write(output: Path, definition: dict[str, Any]) -> None:
         ) from None
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{output} cannot be written: {error}", remedy="choose another file with --output"
+            f"{output} cannot be written: {getattr(error, 'strerror', None) or error}",
+            remedy="choose another file with --output",
         ) from None
 
 
