@@ -67,6 +67,10 @@ def test_names_that_fit_are_fine() -> None:
     assert check_names(undeclared, SHAPES, "flow.json", {"currency": "SEK"}) == []
     unknown = flow({"name": "elsewhere", "inputParameters": {"x": 1}})
     assert check_names(unknown, SHAPES, "flow.json") == []
+    said = flow(description="reads ${workflow.input.nothing}")
+    assert check_names(said, SHAPES, "flow.json") == []
+    odd = flow({"name": ["clean"]}, outputParameters=[1, None])
+    assert check_names(odd, SHAPES, "flow.json") == []
     http = flow({"type": "HTTP", "inputParameters": {"http_request": {}}})
     assert check_names(http, SHAPES, "flow.json") == []
 

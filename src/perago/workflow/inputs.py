@@ -63,7 +63,9 @@ class _Names:
     def steps(self) -> Iterator[Task]:
         """List the steps whose task is known here."""
         for task, _ in walk(self.definition.get("tasks")):
-            if task.get("type", "SIMPLE") == "SIMPLE" and task.get("name") in self.shapes:
+            name = task.get("name")
+            known = isinstance(name, str) and name in self.shapes
+            if known and task.get("type", "SIMPLE") == "SIMPLE":
                 yield task
 
     # --- the input of the workflow ---------------------------------------------------------------
@@ -94,7 +96,7 @@ class _Names:
         declared = self.declared()
         known = declared | {WORKSPACE} | set(self.given or ())
         told = bool(declared) or self.given is not None
-        for place, shown, path in _expressions(self.definition):
+        for place, shown, path in self._read():
             if path[:2] == ["workflow", "input"] and len(path) > 2:  # noqa: PLR2004 - and a name
                 if told and path[2] not in known:
                     lacks = "not declared" if self.given is None else "neither declared nor given"
@@ -107,6 +109,12 @@ class _Names:
                     )
             elif path[1:2] == ["output"]:
                 self._output(place, shown, path)
+
+    def _read(self) -> Iterator[tuple[str, str, list[str]]]:
+        """List the expressions in what an engine fills in: a text elsewhere is only a text."""
+        for task, _ in walk(self.definition.get("tasks")):
+            yield from _expressions(task.get("inputParameters"), f"step {reference(task)!r}")
+        yield from _expressions(self.definition.get("outputParameters"), "outputParameters")
 
     def _output(self, place: str, shown: str, path: list[str]) -> None:
         shape = next(
@@ -188,19 +196,14 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _expressions(value: object, place: str = "workflow") -> Iterator[tuple[str, str, list[str]]]:
+def _expressions(value: object, place: str = "") -> Iterator[tuple[str, str, list[str]]]:
     """List the expressions in a definition: the place, the text and the path of each."""
     if isinstance(value, str):
         for found in _EXPRESSION.finditer(value):
             yield place, found[0], [name or key for name, key in _STEP.findall(found[1])]
     elif isinstance(value, Mapping):
-        here = f"step {value['taskReferenceName']!r}" if "taskReferenceName" in value else place
-        for key, inner in value.items():
-            yield from _expressions(inner, "outputParameters" if _at_top(here, key) else here)
+        for inner in value.values():
+            yield from _expressions(inner, place)
     elif isinstance(value, list):
         for inner in value:
             yield from _expressions(inner, place)
-
-
-def _at_top(place: str, key: object) -> bool:
-    return place == "workflow" and key == "outputParameters"
