@@ -142,3 +142,9 @@ def test_r1_a_reason_is_never_empty_and_names_the_type(error: BaseException, tex
 
 def test_only_completed_is_completed() -> None:
     assert [status for status in Status if Outcome(status).completed] == [Status.COMPLETED]
+
+
+def test_p9_the_remedy_of_a_fence_names_the_workflow_to_restart() -> None:
+    error = errors.PublishFenceError("branch 'main' is fenced", remedy=errors.RESTART)
+    ended = classify(Phase.PUBLISH, error, reason_limit=500, hide=str, workflow_id="w-17")
+    assert ended.reason.endswith("from the current head of the branch: perago restart w-17")
