@@ -79,7 +79,7 @@ def test_x6_without_java_threads_read_however_many_there_are(
         (("data", "nowhere"), "'nowhere'"),
         (("nothing",), "no repository 'nothing'"),
         (("--prefix", "../up"), "prefix '../up'"),
-        (("--store", "lakefs"), "which repository?"),
+        (("--store", "lakefs"), "lakeFS is not configured"),
         (("--store", "lakefs", "data"), "lakeFS is not configured"),
     ],
 )

@@ -489,8 +489,8 @@ MUTANTS = (
         "R1",
         "the reason does not say the phase",
         f"{_PROTOCOL}/outcome.py",
-        'hide(f"{phase}: {describe(error)}")',
-        "hide(describe(error))",
+        'hide(f"{phase}: {said}")',
+        "hide(said)",
         "tests/protocol/test_outcome.py -k r1",
     ),
     Mutant(

@@ -178,3 +178,9 @@ def test_w5_a_failure_that_nothing_explains_may_be_the_process(
 def test_v9_a_reason_is_one_line_that_can_be_seen(text: str) -> None:
     reason = classify(Phase.BODY, RuntimeError(f"x{text}y"), reason_limit=500, hide=str).reason
     assert reason.isprintable()
+
+
+def test_p9_the_remedy_of_a_fence_names_the_workflow_to_restart() -> None:
+    error = errors.PublishFenceError("branch 'main' is fenced", remedy=errors.RESTART)
+    ended = classify(Phase.PUBLISH, error, reason_limit=500, hide=str, workflow_id="w-17")
+    assert ended.reason.endswith("from the current head of the branch: perago restart w-17")

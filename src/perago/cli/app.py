@@ -11,6 +11,7 @@ import typer
 
 from perago import __version__
 from perago.cli import (
+    branch,
     cancel,
     check,
     checkout,
@@ -75,6 +76,7 @@ for _panel, _functions in _COMMANDS.items():
         app.command(_function.__name__, cls=Command, rich_help_panel=_panel)(_function)
 app.add_typer(new.app, name="new", rich_help_panel=_START)
 app.add_typer(repo.app, name="repo", rich_help_panel=_START)
+app.add_typer(branch.app, name="branch", rich_help_panel=_START)
 app.add_typer(dev.app, name="dev", rich_help_panel=_START)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_LOOK)
 

@@ -10,6 +10,8 @@ from perago.protocol.values import Attempt
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_PART = 48
 STAGING = "perago-staging-"
+PRIVATE = (STAGING, "perago-probe-")
+"""What the names of branches begin with that people have no business with."""
 
 
 def staging_branch(attempt: Attempt, execution_id: str) -> str:

@@ -52,6 +52,13 @@ class Reading:
             rows = db.execute("SELECT name FROM repositories ORDER BY name")
             return tuple(name for (name,) in rows)
 
+    def default_branch(self, repository: str) -> str:
+        """Name the branch a repository begins with."""
+        with self._catalogue.reading() as db:
+            refs.require_repository(db, repository)
+            query = "SELECT default_branch FROM repositories WHERE name = ?"
+            return str(db.execute(query, (repository,)).fetchone()[0])
+
     def branches(self, repository: str, *, hidden: bool = False) -> tuple[Branch, ...]:
         """List branches by name; ``hidden`` adds the staging branches."""
         with self._catalogue.reading() as db:

@@ -96,6 +96,11 @@ def unfinished_branches(store: LakeFSStore, repository: str) -> list[str]:
     ]
 
 
+def visible_branches(client: LakeFSClient, repository: str) -> Iterator[tuple[str, str]]:
+    """List the branches that are not hidden, with their heads."""
+    return _branches(client, repository, {})
+
+
 def _branches(
     client: LakeFSClient, repository: str, query: dict[str, Any]
 ) -> Iterator[tuple[str, str]]:
