@@ -50,12 +50,19 @@ def test_every_example_works_when_pasted(inside: Perago, project: Path) -> None:
     shell.directory = project / "words"
     start, status = examples.pop(("start",)), examples.pop(("status",))
     up, down = examples.pop(("dev", "up")), examples.pop(("dev", "down"))
+    cancel, run = examples.pop(("cancel",)), examples[("run",)]
+    needed = [("repo", "init"), ("register",)]  # by ``submit``
     shown = shell.pastes(up)
     try:
         use = next(line for line in shown.splitlines() if line.strip().startswith("set -a"))
         shell.before = f"{use.strip()}; "
-        for example in examples.values():
+        for example in (*(examples.pop(path) for path in needed), *examples.values()):
             shell.pastes(example)
+        shell.before += "export PERAGO_KILL_AT='count:0:before body:STOP'; "
+        with shell.begun(run) as halted:
+            until(lambda: shell.answers(cancel).code == 0, "a run to cancel")
+            assert halted.wait(LIMIT) != 0
+        shell.before = f"{use.strip()}; "
         with shell.begun(start) as worker:
             until(lambda: shell.answers(status).code == 0, "a worker that is ready")
             worker.send_signal(signal.SIGTERM)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 
@@ -41,7 +41,7 @@ from perago.cli import (
 from perago.cli.exits import FAILED, INTERRUPTED, exit_code
 from perago.cli.help import Command, Group
 from perago.cli.screen import complain
-from perago.errors import PeragoError, UsageError
+from perago.errors import PeragoError, RuntimeConfigError, UsageError
 from perago.redaction import hide
 
 app = typer.Typer(
@@ -100,6 +100,17 @@ def _root(
     pass
 
 
+EXTRA_OF: Final = {
+    "conductor": "conductor",
+    "httptools": "lakefs",
+    "obstore": "lakefs",
+    "pyarrow": "data",
+    "pyspark": "spark",
+    "urllib3": "lakefs",
+}
+"""Packages that a bare installation does not have, and the extra that brings each."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit codes are in ``docs/reference/exit-codes.md``."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -116,10 +127,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         note = UsageError(f"an input is too deep or too large: {error}", remedy="give less")
         complain(note, as_json="--json" in given)
         sys.exit(exit_code(note))
+    except ModuleNotFoundError as error:
+        if (extra := EXTRA_OF.get(str(error.name).partition(".")[0])) is None:
+            _confess()
+        absent = RuntimeConfigError(
+            f"this command needs the package {error.name!r}", remedy=f"install 'perago[{extra}]'"
+        )
+        complain(absent, as_json="--json" in given)
+        sys.exit(exit_code(absent))
     except BrokenPipeError:
         # The reader has seen enough ("perago log | head"): not a failure.
         sys.stderr.close()
         sys.exit(0)
-    except Exception:  # noqa: BLE001 - a bug of ours: it is told, but no key with it (V8)
-        sys.stderr.write(hide(traceback.format_exc()))
-        sys.exit(FAILED)
+    except Exception:  # noqa: BLE001 - whatever it is
+        _confess()
+
+
+def _confess() -> NoReturn:
+    """Show a bug of ours with its place, but no key with it (V8)."""
+    sys.stderr.write(hide(traceback.format_exc()))
+    sys.exit(FAILED)

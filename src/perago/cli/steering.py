@@ -14,6 +14,7 @@ from perago.brokers.conductor.executions import execution_of as conductor_execut
 from perago.brokers.local import RunRecord, RunStatus
 from perago.brokers.local.executions import execution_of as local_execution
 from perago.brokers.progress import Execution, Step, news, published_by
+from perago.cli import completion
 from perago.errors import UsageError
 from perago.process.lock import FileLock
 
@@ -27,10 +28,13 @@ Id = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A local run, its first characters are enough, or a workflow on Conductor.",
+        help="A local run (its first characters are enough, 'last' is the newest one), or a "
+        "workflow on Conductor.",
         show_default=False,
+        autocompletion=completion.runs,
     ),
 ]
+LAST: Final = "last"
 LOOK_SECONDS: Final = 1.0
 _LOOKS_ALONE: Final = 3
 _TOLD: Final = frozenset({"changed", "decision", "published", "adopted"})
@@ -141,6 +145,8 @@ def _local(home: Home, given: str) -> RunRecord | None:
     """Find a run of this home by the beginning of its id; several are a mistake."""
     if not home.path.is_dir() or not given:
         return None
+    if given == LAST:
+        return next(iter(home.state.runs(limit=1)), None)
     begun = [run for run in home.state.runs(limit=1_000_000) if run.id.startswith(given)]
     return home.state.run(given) if begun else None
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.parallel import refuse_writers_side_by_side
 from perago.brokers.conductor.registration import Registration, registration
 from perago.brokers.conductor.taskdef import taskdef
@@ -17,6 +16,9 @@ from perago.shapes import shape_of
 from perago.workflow.chain import refuse_unchained_writers
 from perago.workflow.inputs import check_names
 from perago.workflow.tracing import walk
+
+if TYPE_CHECKING:  # It needs the extra "conductor", and a workflow is checked without a server.
+    from perago.brokers.conductor.client import ConductorClient
 
 Workflows = Mapping[str, Mapping[str, Any]]
 """WorkflowDefs by the file they came from."""
