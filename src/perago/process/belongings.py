@@ -1,8 +1,8 @@
 """What belongs to an executor process and not to a body: a body that changes it gives it back.
 
-Limits, descriptors 0 to 2, the umask, blocked signals, timers, the recursion limit and Python's
-own streams are the whole process's. Changed by one body and left so, they would fail the rest of
-its own attempt and then every attempt after it, of other tasks too.
+Limits, descriptors 0 to 2, the umask, blocked signals, timers, the recursion limit, Python's own
+streams and functions of its library are the whole process's. Changed by one body and left so, they
+would fail the rest of its own attempt and then every attempt after it, of other tasks too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from perago.process import functions
 
 _STREAMS: Final = ("stdin", "stdout", "stderr")
 _ABOVE: Final = 100
@@ -52,12 +54,14 @@ class Belongings:
         handlers = {number: signal.getsignal(number) for number in _handled()}
         depth = sys.getrecursionlimit()
         users = os.getresuid(), os.getresgid()
+        put_back = functions.kept()
         streams = {name: getattr(sys, name) for name in _STREAMS}
         try:
             yield
         finally:
             with suppress(RecursionError):
                 sys.setrecursionlimit(depth)  # First: what follows calls functions.
+            put_back()
             signal.setitimer(signal.ITIMER_REAL, 0)
             if (os.getresuid(), os.getresgid()) != users:
                 self.spoiled = "the body changed the user of the process"
