@@ -130,7 +130,8 @@ class Body:
     stays: bool
     """Whether an attempt directory may stay until the sweep after the run."""
     renames: bool
-    """Whether the deed gives the attempt directory another name: then it is the author's own."""
+    """Whether the deed leaves a directory that cannot be told to be ours, of another name or
+    without a marker: then it is the author's own."""
     data: Any
     """What the deed is given as part of the input."""
 

@@ -296,7 +296,7 @@ def marker_fifo(scene: Scene) -> None:
     os.mkfifo(scene.marker)
 
 
-@body("marker/FIFO, and the executor ends", FAILS, "^executor died.*exit code 3", stays=True)
+@body("marker/FIFO, and the executor ends", FAILS, "^executor died.*exit code 3", renames=True)
 def marker_fifo_and_exit(scene: Scene) -> None:
     """A directory that cannot be told from somebody else's stays, and ``perago gc`` names it."""
     marker_fifo(scene)
