@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,10 +76,9 @@ def _play(
     *,
     whole: bool,
 ) -> None:
-    began = time.monotonic()
     with kind(directory, environment) as shell:
         play(page, shell, directory, whole=whole)
-    _say(f"  {page}  {time.monotonic() - began:.0f} s")
+    _say(f"  {page}")
 
 
 def _done(*words: str) -> None:
