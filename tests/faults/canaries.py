@@ -76,7 +76,7 @@ class CanaryKey:
         return [
             f"V8: the key is in {path}"
             for place in places
-            for path in ((place,) if place.is_file() else place.rglob("*"))
+            for path in _files(place)
             if self._is_new(path) and self.is_in(_read(path))
         ]
 
@@ -90,6 +90,14 @@ class CanaryKey:
             return False
         self._seen[path] = stamp
         return True
+
+
+def _files(place: Path) -> Iterator[Path]:
+    """Walk the files of a place; directories of attempts come and go meanwhile."""
+    if place.is_file():
+        yield place
+    for directory, _, names in os.walk(place):
+        yield from (Path(directory) / name for name in names)
 
 
 def _read(path: Path) -> bytes:
