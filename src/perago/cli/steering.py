@@ -16,7 +16,7 @@ from perago.brokers.local.executions import execution_of as local_execution
 from perago.brokers.progress import Execution, Step, news, published_by
 from perago.cli import completion
 from perago.errors import UsageError
-from perago.process.lock import FileLock
+from perago.process.lock import held, run_lock
 
 if TYPE_CHECKING:
     from perago.brokers.conductor.client import ConductorClient
@@ -112,8 +112,8 @@ class Here:
 
     def deserted(self) -> bool:
         """Look for the process that drives it; one that begins needs a moment for its lock."""
-        with FileLock(self.home.locks / f"run-{self.run.id}.lock") as lock:
-            self._alone = self._alone + 1 if lock.acquire() else 0
+        driven = held(run_lock(self.home.locks, self.run.id))
+        self._alone = 0 if driven else self._alone + 1
         return self.run.status is RunStatus.RUNNING and self._alone >= _LOOKS_ALONE
 
 
