@@ -66,11 +66,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def perago(directory: Path, command: str) -> subprocess.CompletedProcess[str]:
+    return python(directory, "-m", "perago", *command.split())
+
+
+def python(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     foreign = ("PERAGO_", "LAKECTL_", "CONDUCTOR_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     absent = next(path for path in (directory, *directory.parents) if (path / "absent").is_dir())
     return subprocess.run(
-        [sys.executable, "-m", "perago", *command.split()],
+        [sys.executable, *arguments],
         cwd=directory,
         env=clean | {"PYTHONPATH": str(absent / "absent")},
         stdout=subprocess.PIPE,
@@ -86,6 +90,13 @@ def test_a_command_that_needs_no_extra_works(project: Path, command: str) -> Non
     done = perago(project, command)
     assert "Traceback" not in done.stdout
     assert done.returncode == 0, done.stdout
+
+
+def test_a_workflow_runs_from_python(project: Path) -> None:
+    text = "import perago; r = perago.run('workflow.json', 'tasks'); print(r.completed, len(r.log))"
+    done = python(project, "-c", text)
+    assert "Traceback" not in done.stdout
+    assert "True" in done.stdout
 
 
 @pytest.mark.parametrize("command", REFUSED)

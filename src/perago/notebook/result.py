@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from perago.errors import RuntimeConfigError, UsageError
 from perago.notebook import shown
@@ -16,11 +16,11 @@ from perago.notebook.files import Place, PublishedFiles
 from perago.notebook.history import Log, log_of
 from perago.ports import Store
 from perago.settings import Settings
-from perago.stores.lakefs.store import LakeFSStore
 from perago.wiring import Home, StoreKind, home_of, open_store
 
 if TYPE_CHECKING:
     from perago.brokers.local.records import TaskRecord
+    from perago.stores.lakefs.store import LakeFSStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class RunResult:
             yield home, store
         finally:
             home.close()
-            if isinstance(store, LakeFSStore):
-                store.close()
+            if self._store == "lakefs":  # That of a home is closed with it.
+                cast("LakeFSStore", store).close()
 
     def __repr__(self) -> str:
         return shown.as_text(self)
