@@ -150,5 +150,6 @@ def test_r3_a_directory_that_takes_too_long_does_not_keep_the_report(root: Path)
     with aftermath(grounds(root, broker), Hasty()) as after:
         after.settle(dead("e1"), done.set)
         assert done.wait(LIMIT)
+        eventually(lambda: broker.reports != [], "the report, which comes after the release")
         assert broker.reports == [[path.name]]
         eventually(lambda: rooms_in(root) == [], "the removal after the report")
