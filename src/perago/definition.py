@@ -218,7 +218,7 @@ def _check_texts(name: object, owner_email: object, description: object) -> None
         )
     if not isinstance(owner_email, str) or "@" not in owner_email.strip("@ "):
         raise TaskDefinitionError(
-            f"task {name!r}: owner_email={owner_email!r} is no address",
+            f"task {name!r}: owner_email={owner_email!r} is not an address",
             remedy="give one such as 'team@example.com'",
         )
     if description is not None and not isinstance(description, str):

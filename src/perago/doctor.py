@@ -177,7 +177,7 @@ def _roots(settings: Settings) -> Iterator[Finding]:
     what = "changes in attempt directories"
     for place in disks.values():
         if stamps.tell(place):
-            yield Finding(what, Health.GOOD, f"told by the times of files at {place}")
+            yield Finding(what, Health.GOOD, f"detected by file times at {place}")
         else:
             yield Finding(
                 what,
@@ -290,7 +290,9 @@ def _conductor(settings: Settings, tasks: Sequence[TaskDefinition]) -> Iterator[
 def _healthy(client: ConductorClient) -> str:
     began = time.monotonic()
     if not client.health():
-        raise BrokerError(f"Conductor at {client.root} says it is ill", remedy="see its log")
+        raise BrokerError(
+            f"Conductor at {client.root} reports that it is not healthy", remedy="see its log"
+        )
     took = (time.monotonic() - began) * 1000
     version = client.version()  # It wants a token where the server has accounts.
     return f"version {version or 'unknown'} at {client.root}, {took:.0f} ms"

@@ -112,7 +112,7 @@ def _module_name(name: str) -> str:
             ) from None
         return ".".join(relative.with_suffix("").parts)
     if not all(part.isidentifier() for part in name.split(".")):
-        raise UsageError(f"{name!r} is no module name", remedy="write it as pkg.module")
+        raise UsageError(f"{name!r} is not a module name", remedy="write it as pkg.module")
     return name
 
 

@@ -103,7 +103,7 @@ def made(root: Path, use: Use) -> os.stat_result:
         ) from error
     found = check(root, use)  # Again: somebody may have been quicker than we.
     if found is None:
-        raise _unusable(root, use, "somebody removes it all the time")
+        raise _unusable(root, use, "another process keeps removing it")
     return found
 
 
@@ -268,7 +268,7 @@ def _steps(root: Path, use: Use) -> Iterator[tuple[Path, os.stat_result | None, 
             links += 1
             target = place.readlink()
             if links > _MOST_LINKS:
-                raise _unusable(root, use, f"{place} leads round in a circle")
+                raise _unusable(root, use, f"{place} is a loop of links")
             waiting += reversed(target.parts[1:] if target.is_absolute() else target.parts)
             if target.is_absolute():
                 here, above = Path(target.anchor), os.lstat(target.anchor)

@@ -140,7 +140,7 @@ def _checked_guards(guards: object) -> tuple[Guard, ...]:
         if guard in _FACTORIES:
             raise ValueError(f"{guard.__name__} is not called; write {guard.__name__}(...)")
         if not callable(guard) or isinstance(guard, type):
-            raise ValueError(f"{guard!r} is no guard; use require_file(...) or a function")
+            raise ValueError(f"{guard!r} is not a guard; use require_file(...) or a function")
         if not _takes_a_path(guard):
             raise ValueError(f"{guard!r} does not take one argument; a guard is given a Path")
     return tuple(guards)

@@ -249,12 +249,12 @@ MISTAKES: dict[str, tuple[object, str, str]] = {
     ),
     "fork without a join": (
         flow(fork("f", [simple("a")])),
-        "(f) is a FORK_JOIN without a JOIN behind it",
+        "(f) is a FORK_JOIN without a JOIN after it",
         "add a JOIN",
     ),
     "fork with a join further down": (
         flow(fork("f", [simple("a")]), simple("b"), join("j", "a")),
-        "without a JOIN behind it",
+        "without a JOIN after it",
         "add a JOIN",
     ),
     "nested fork without a join": (
@@ -262,7 +262,7 @@ MISTAKES: dict[str, tuple[object, str, str]] = {
         "(g) is a FORK_JOIN without a JOIN",
         "add a JOIN",
     ),
-    "join without a fork": (flow(simple("a"), join("j", "a")), "without a FORK_JOIN", "behind"),
+    "join without a fork": (flow(simple("a"), join("j", "a")), "without a FORK_JOIN", "directly after"),
     "join on nothing": (flow(fork("f", [simple("a")]), join("j")), "joinOn is empty", "last task"),
     "join on an unknown task": (
         flow(fork("f", [simple("alpha")]), join("j", "alhpa")),

@@ -166,7 +166,7 @@ def test_v8_a_wrong_endpoint_is_an_error_without_secrets(
 )
 def test_w7_an_endpoint_that_is_no_address_is_refused_at_once(url: str, tmp_path: Path) -> None:
     settings = LakeFSSettings(url, "key", CANARY)
-    with pytest.raises(RuntimeConfigError, match="is no address") as told:
+    with pytest.raises(RuntimeConfigError, match="is not an address") as told:
         LakeFSStore(settings, ContentCache(tmp_path / "cache", 1), Manifests(tmp_path / "m.sqlite"))
     assert CANARY not in "".join(traceback.format_exception(told.value))
 

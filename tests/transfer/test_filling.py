@@ -117,7 +117,7 @@ def test_what_somebody_puts_there_meanwhile_is_neither_followed_nor_replaced(
                 (directory / "name").mkdir()
                 (directory / "name" / "theirs").write_text("precious")
 
-    with pytest.raises(UsageError, match="somebody put 'name' into"):
+    with pytest.raises(UsageError, match="another process put 'name' into"):
         fill()
     assert "new" not in {p.read_text() for p in directory.rglob("*") if p.is_file()}
 

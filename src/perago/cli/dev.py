@@ -130,7 +130,7 @@ def down(
         emit({"stopped": [instance.name for instance in found], "purged": purge})
         return
     for instance in found:
-        rest = "nothing of it is left" if purge else f"logs and data stay in {instance.directory}"
+        rest = "its data are removed" if purge else f"logs and data stay in {instance.directory}"
         say(f"[bold]{plain(instance.name)}[/bold] is down; {plain(rest)}")
 
 
@@ -138,7 +138,9 @@ def down(
 def logs(
     server: Annotated[Server | None, typer.Argument(help="Only this server's.")] = None,
     name: Name = "default",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Follow the log as it grows.")
+    ] = False,
     count: Annotated[
         int, typer.Option("--lines", "-n", min=0, help="How many lines of each log.")
     ] = 50,
@@ -150,7 +152,7 @@ def logs(
     from perago.errors import UsageError
 
     if as_json and follow:
-        raise UsageError("a document that never ends is no JSON", remedy="drop --follow or --json")
+        raise UsageError("a document that never ends is not JSON", remedy="drop --follow or --json")
     instance = Instance(name, _home())
     chosen: list[ServerName] = [server.value] if server else list(instance.record.servers)
     paths = {str(each): instance.log(each) for each in chosen}

@@ -104,7 +104,7 @@ def _part(task: TaskDefinition) -> tuple[Part, list[str]]:
     params, left = _params(task)
     mode = "none" if task.workspace is None else "writes" if task.writable else "reads"
     texts = [
-        f"task {task.name!r}: param {key!r} is left to the task, its default is no fixed JSON value"
+        f"task {task.name!r}: param {key!r} is left to the task: its default is not fixed JSON"
         for key in left
     ]
     return Part(task.name, mode, params), texts  # type: ignore[arg-type]

@@ -19,7 +19,9 @@ _P99: Final = 0.99
 def check_target(target: Path) -> None:
     """Refuse a file that could not be drawn, before anything is counted."""
     if target.suffix.lower() not in _KINDS:
-        raise UsageError(f"{target} is no picture", remedy=f"end its name in {' or '.join(_KINDS)}")
+        raise UsageError(
+            f"{target} is not a picture", remedy=f"end its name in {' or '.join(_KINDS)}"
+        )
     if not target.absolute().parent.is_dir():
         raise UsageError(f"there is no directory {target.absolute().parent}")
     if find_spec("matplotlib") is None:

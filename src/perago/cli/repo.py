@@ -30,7 +30,7 @@ def init(
     name: Annotated[str, typer.Argument(help="Repository: small letters, digits and '-'.")],
     storage: Annotated[
         str | None,
-        typer.Option(help="Where lakeFS keeps its blocks; the server's usual place if left out."),
+        typer.Option(help="Where lakeFS keeps its blocks; the server's default if left out."),
     ] = None,
     branch: Annotated[
         str,

@@ -34,7 +34,9 @@ def read_input(pairs: list[str], file: Path | None, params: str | None) -> dict[
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key:
-            raise UsageError(f"--input {pair!r} is no pair", remedy="write --input key=value")
+            raise UsageError(
+                f"--input {pair!r} is not a key=value pair", remedy="write --input key=value"
+            )
         found[key] = _value(value)
     if params is not None:
         found["params"] = _object(params, "--params")
@@ -55,7 +57,7 @@ def workspace_for(
 ) -> dict[str, str]:
     """Name the head of a branch as the input of a run."""
     if files is not None and not files.is_dir():
-        raise UsageError(f"--from {files} is no directory", remedy="name a directory of files")
+        raise UsageError(f"--from {files} is not a directory", remedy="name a directory of files")
     if isinstance(store, EmbeddedStore):
         name = repository or _usual_repository(store, source)
         _arrange(store, name, branch)

@@ -39,7 +39,7 @@ def follow_to_the_end(found: Steered, *, as_json: bool) -> None:
         ended = follow(found, view_for(as_json=as_json, live=True))
     except KeyboardInterrupt:
         if not as_json:
-            note(f"\nno longer watched, it goes on; look again with: perago watch {first.id}")
+            note(f"\nno longer watched; it continues. Look again with: perago watch {first.id}")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         emit({**ended.as_json(), "where": found.where})

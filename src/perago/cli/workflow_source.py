@@ -48,7 +48,7 @@ def load_source(target: str, modules: list[str]) -> WorkflowSource:
         definition, name = definition_of_builder(load_attribute(target), target), target
     elif modules:
         raise UsageError(
-            f"{target!r} is no workflow file", remedy="name a .json file, or module:workflow"
+            f"{target!r} is not a workflow file", remedy="name a .json file, or module:workflow"
         )
     else:
         return _single_task(target)

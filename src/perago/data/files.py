@@ -66,9 +66,9 @@ def kind_of(sizes: Mapping[PurePath, int]) -> tuple[str, str]:
     first = _format(paths[0])
     odd = next((path for path in paths if _format(path) != first), paths[0])
     if first is None or _format(odd) != first:
-        return "parquet", f"holds {odd.name!r}, which is no part of a table"
+        return "parquet", f"holds {odd.name!r}, which is not part of a table"
     if empty := next((path for path in paths if sizes[path] <= 0), None):
-        what = "is no plain file" if sizes[empty] < 0 else "is empty"
+        what = "is not a plain file" if sizes[empty] < 0 else "is empty"
         return first, f"holds {empty.name!r}, which {what}"
     keys = None
     for path in paths:

@@ -118,7 +118,7 @@ def _refuse_strange(place: Path) -> None:
         return
     raise BuildFailedError(
         f"{place} is in the way: Perago did not make it",
-        remedy="remove it if nobody needs it, or set PERAGO_DEV_CACHE to another directory",
+        remedy="remove it if it is not needed, or set PERAGO_DEV_CACHE to another directory",
     )
 
 

@@ -43,7 +43,7 @@ class Command:
             raise BuildFailedError(
                 f"{Path(self.words[0]).name} {self.words[1]} failed with exit code {code}: "
                 f"{last_line(log)}",
-                remedy=f"read {log}, put it right and run the command again",
+                remedy=f"read {log}, correct it and run the command again",
             )
 
     def _start(self, output: BinaryIO) -> subprocess.Popen[bytes]:
@@ -84,7 +84,7 @@ def _watch(
         step.show(tail.last, measure() if measure else tail.lines)
     raise BuildFailedError(
         f"a build was still not done after {_LIMIT_SECONDS / 60:.0f} minutes",
-        remedy="run the command again: it goes on where it was",
+        remedy="run the command again: it continues where it stopped",
     )
 
 

@@ -75,7 +75,7 @@ class Attempts:
             if name != "claimed":
                 return []  # The tail of one that was ended already.
             ended = [
-                self._end(other, now, DIED, "nothing more was heard of it")
+                self._end(other, now, DIED, "nothing more is known of it")
                 for other in self.running
                 if other.worker_id == worker_id and not other.status
             ]

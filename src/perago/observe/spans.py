@@ -82,13 +82,13 @@ class AttemptSpans:
 
     def end(self) -> None:
         """End what is still open, whatever became of the attempt."""
-        self._end_phase("it did not come to its end")
+        self._end_phase("it did not end")
         while self._tokens:
             contexts.detach(self._tokens.pop())
         self._root.end()
 
     def _begin(self, phase: str) -> None:
-        self._end_phase("it did not come to its end")
+        self._end_phase("it did not end")
         self._phase = self._tracer.start_span(phase, attributes={"perago.phase": phase})
         self._tokens.append(contexts.attach(set_span_in_context(self._phase)))
 

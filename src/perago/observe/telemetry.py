@@ -51,7 +51,7 @@ def require_http(signal: Signal, environ: Mapping[str, str]) -> None:
     for name in (f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         wanted = environ.get(name, "").strip().lower()
         if wanted and wanted != _PROTOCOL:
-            raise ValueError(f"{name} is {wanted!r}, and only {_PROTOCOL} is spoken here")
+            raise ValueError(f"{name} is {wanted!r}, and only {_PROTOCOL} is supported here")
         if wanted:
             return
 
@@ -88,7 +88,7 @@ class _Once(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         warn, self._warn = self._warn, None
         if warn is not None:
-            warn(f"OpenTelemetry: {record.getMessage()} (said once; see the variables OTEL_*)")
+            warn(f"OpenTelemetry: {record.getMessage()} (reported once; see the variables OTEL_*)")
 
 
 def resource_of(settings: Settings) -> Resource:

@@ -140,7 +140,7 @@ def refuse_others(posting: Posting, postings: Sequence[Posting]) -> str | None:
 def refuse(terms: Terms, attempt: Attempt, head: str, posting: Posting) -> str | None:
     """Say why this posting is not what the attempt would publish, or None."""
     if posting.ref is None:
-        return "nobody knows whether its publication landed"
+        return "it is not known whether its publication landed"
     if posting.decision not in _PUBLISHING:
         return f"it decided to {posting.decision}, which publishes nothing"
     if posting.ref != head:
@@ -154,5 +154,5 @@ def refuse(terms: Terms, attempt: Attempt, head: str, posting: Posting) -> str |
         attempt.retry_count,
     )
     if again and posting.attempt.started_at != attempt.started_at:
-        return "the same attempt was handed out anew: somebody wants it to run again"
+        return "the same attempt was handed out anew: it is meant to run again"
     return None

@@ -185,7 +185,7 @@ def refuse(measure: Measure, columns: Mapping[str, str]) -> str | None:
         case Mean(column) if kind_of(columns[column]) != "number":
             return f"column {column!r} is of type {columns[column]}, not a number"
         case Unwritten(column, type_name) if kind_of(type_name) is None:
-            return f"column {column!r} is text, which cannot say a value of type {type_name}"
+            return f"column {column!r} is text, which cannot hold a value of type {type_name}"
         case Repeated(keys) | Orphans(keys):
             return next(filter(None, (_refuse_key(key, columns[key]) for key in keys)), None)
     return None

@@ -58,7 +58,7 @@ class RequireSchema(DataGuard):
             elif not table.written and type_name != wanted.get(name, type_name):
                 found.append(f"column {name!r} is {type_name}, not {wanted[name]}")
         found += [
-            f"{count} values of {measure.column!r} are no {measure.type_name}"
+            f"{count} values of {measure.column!r} are not {measure.type_name}"
             for measure in self.measures(written=table.written)
             if isinstance(measure, Unwritten) and (count := table.found[measure].count)
         ]

@@ -49,7 +49,9 @@ def judge_staging(found: FoundStaging, age_seconds: float) -> Verdict:
     if found.age_seconds is None:
         if age_seconds <= 0:
             return Verdict(remove=True, why="Conductor does not know its task")
-        return Verdict(remove=False, why="Conductor does not know its task, nobody knows its age")
+        return Verdict(
+            remove=False, why="Conductor does not know its task, and its age is not known"
+        )
     if found.age_seconds < age_seconds:
         return Verdict(remove=False, why="Conductor does not know its task, and it is young")
     return Verdict(remove=True, why="Conductor does not know its task, and it is old")

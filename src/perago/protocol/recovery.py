@@ -79,7 +79,7 @@ class Next(Enum):
     DONE = "it landed"
     SEND = "send the merge again, with the same expected head"
     RESET = "move the branch from the intent to what it intends"
-    LOST = "fail: somebody else has the branch"
+    LOST = "fail: another writer has the branch"
     GIVE_UP = "fail with the answer"
 
 

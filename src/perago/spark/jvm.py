@@ -127,7 +127,7 @@ class Jvm:
 
         if SparkContext._active_spark_context is not None:  # noqa: SLF001 - as above
             raise RuntimeConfigError(
-                "Spark was already started in this process by somebody else",
+                "Spark was already started in this process by other code",
                 remedy="take the session as a parameter 'spark: SparkSession' instead of making it",
             )
         reach(application.master)

@@ -1,7 +1,7 @@
 """A directory that is filled out of sight: its files appear when all of them are there.
 
-They arrive in a part of it that nobody else can enter, so that no link which somebody put into the
-directory can lead them elsewhere. Nothing that is there is ever replaced.
+They arrive in a part of it that other users cannot enter, so that a link which another process put
+into the directory cannot lead them elsewhere. Nothing that is there is ever replaced.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _show(tree: int, top: int, directory: Path) -> None:
             if error.errno not in _TAKEN:
                 raise
             raise UsageError(
-                f"somebody put {entry.name!a} into {directory} while it was filled",
+                f"another process put {entry.name!a} into {directory} while it was filled",
                 remedy="name a new directory",
             ) from None
 

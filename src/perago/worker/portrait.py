@@ -32,7 +32,7 @@ class Portrait:
         if self.draining:
             return "draining"
         if self.now < self.closed_until:
-            return "executors die one after the other; polling goes on later"
+            return "executors die one after the other; polling continues later"
         if not any(seen.ready for seen in self.executors):
             return "no executor is ready"
         if self.poller is None or self.poller.hung:

@@ -348,7 +348,7 @@ def extended(scene: Scene) -> None:
         assert error.errno, error  # noqa: PT017
 
 
-# --- what is no plain file ------------------------------------------------------------------------
+# --- what is not a plain file --------------------------------------------------------------------
 
 
 @body("special/FIFO", FAILS, PLAIN.format("pipe"), everywhere=True, quick=True)

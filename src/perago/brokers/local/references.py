@@ -57,7 +57,7 @@ class _Checker:
         elif root not in self.names:
             raise self._refuse(
                 place,
-                f"{expression} names {root!r}, which is no task of this workflow",
+                f"{expression} names {root!r}, which is not a task of this workflow",
                 close_to(str(root), self.names | {WORKFLOW}),
             )
         else:
@@ -77,7 +77,7 @@ class _Checker:
             raise self._refuse(
                 place,
                 f"{expression} reads {root!r}, which need not be finished when {own!r} starts",
-                "read only tasks that run before it; behind a FORK_JOIN, those its JOIN waits for",
+                "read only tasks that run before it; after a FORK_JOIN, those its JOIN waits for",
             )
 
     def _refuse(self, place: str, problem: str, remedy: str) -> WorkflowDefinitionError:

@@ -194,7 +194,7 @@ def _refuse_stray_joins(source: str, tasks: Tasks) -> None:
         if isinstance(task, ForkTask):
             if not isinstance(behind, JoinTask):
                 raise WorkflowDefinitionError(
-                    f"{source}: {task.where} is a FORK_JOIN without a JOIN behind it",
+                    f"{source}: {task.where} is a FORK_JOIN without a JOIN after it",
                     remedy="add a JOIN as the next task of the same list",
                 )
             for branch in task.branches:
@@ -203,7 +203,7 @@ def _refuse_stray_joins(source: str, tasks: Tasks) -> None:
             if not isinstance(before, ForkTask):
                 raise WorkflowDefinitionError(
                     f"{source}: {task.where} is a JOIN without a FORK_JOIN before it",
-                    remedy="put it directly behind the FORK_JOIN it joins",
+                    remedy="put it directly after the FORK_JOIN it joins",
                 )
             _refuse_foreign_join_on(source, task, before)
         elif isinstance(task, SwitchTask):

@@ -43,7 +43,7 @@ def create_repository(client: LakeFSClient, name: str, storage: str | None, bran
         usual = configuration(client)["storage_config"].get("default_namespace_prefix")
         if not usual:
             raise UsageError(
-                "this lakeFS has no usual place for blocks", remedy="name one with --storage"
+                "this lakeFS has no default place for blocks", remedy="name one with --storage"
             )
         storage = usual + name if usual.endswith("/") else f"{usual}/{name}"
     body = {"name": name, "storage_namespace": storage, "default_branch": branch}

@@ -60,7 +60,7 @@ class LakeFSClient:
     def __init__(self, settings: LakeFSSettings, connections: int = 32) -> None:
         self.endpoint = settings.endpoint.rstrip("/").removesuffix("/api/v1")
         refusal = RuntimeConfigError(
-            f"lakeFS endpoint {settings.endpoint!a} is no address",
+            f"lakeFS endpoint {settings.endpoint!a} is not an address",
             remedy="set LAKECTL_SERVER_ENDPOINT_URL to one that starts with http or https",
         )
         if not self.endpoint.startswith(("http://", "https://")):

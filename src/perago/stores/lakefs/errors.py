@@ -72,7 +72,7 @@ def translate(call: Call, status: int, message: str, what: str) -> PeragoError:
 
 def _create(status: int, text: str) -> PeragoError:
     if status == _CONFLICT:
-        return AlreadyExistsError(text, remedy="nothing to do: it belongs to somebody else")
+        return AlreadyExistsError(text, remedy="nothing to do: another process made it")
     if status in RETRYABLE:
         return OutcomeUnknownError(text, remedy="run the task again")
     return StoreError(text, remedy="see the server's log")

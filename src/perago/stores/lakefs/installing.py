@@ -25,7 +25,7 @@ class Deed(StrEnum):
     NOTHING = "was there already"
     INSTALLED = "is installed"
     EXTENDED = "now protects one more branch"
-    RESTORED = "was changed by somebody and is restored"
+    RESTORED = "was changed and has been restored"
 
 
 @dataclass(frozen=True, slots=True)

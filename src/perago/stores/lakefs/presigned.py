@@ -140,7 +140,7 @@ class Presigned:
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         if not url.startswith(("http://", "https://")):
-            raise self._failed(what, "its address is none")
+            raise self._failed(what, "it is not an address")
         answer = None
         words: dict[str, Any] = {"body": body} if body is not None else {}
         try:
