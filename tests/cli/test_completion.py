@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from perago.dev import LakeFSEndpoint
 from perago.wiring import Home
 from tests.cli.conftest import Perago
-from tests.patience import LIMIT
+from tests.lakefs_lab import new_name
+from tests.patience import LIMIT, until
 
 
 def completed(project: Path, line: str) -> list[str]:
@@ -68,3 +70,24 @@ def test_where_there_is_nothing_nothing_is_offered_or_made(project: Path) -> Non
     (project / ".perago").mkdir()
     (project / ".perago" / "runs.sqlite").write_text("no database")
     assert completed(project, "perago run --resume ") == []
+
+
+def test_lakefs_is_asked_when_it_is_named(
+    project: Path, perago: Perago, lakefs_server: LakeFSEndpoint
+) -> None:
+    (project / ".env").write_text(
+        f"LAKECTL_SERVER_ENDPOINT_URL={lakefs_server.endpoint}\n"
+        f"LAKECTL_CREDENTIALS_ACCESS_KEY_ID={lakefs_server.access_key_id}\n"
+        f"LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY={lakefs_server.secret}\n"
+        f"PERAGO_CACHE_ROOT={project / 'cache'}\n"
+    )
+    name = new_name()
+    assert perago("repo", "init", name).code == 0
+    head = "perago log --store lakefs"
+    # A prompt does not wait for a slow server: ask until it was fast enough.
+    assert until(lambda: completed(project, f"{head} {name[:-1]}") == [name], "a fast answer")
+    assert until(
+        lambda: completed(project, f"{head} {name} --branch ") == ["main"], "a fast answer"
+    )
+    (project / ".env").write_text("LAKECTL_SERVER_ENDPOINT_URL=http://127.0.0.1:1\n")
+    assert completed(project, f"{head} ") == []

@@ -59,6 +59,9 @@ def test_t5_the_advice_can_be_pasted(lab: Lab, inside: Perago) -> None:
 def test_only_what_is_asked_for(lab: Lab, inside: Perago) -> None:
     assert inside("report", "--task", "nobody", "--json").json["tasks"] == []
     assert inside("report", "--since", "1h", "--json").json["tasks"] != []
+    assert inside("report", "--store", "embedded", "--json").json["tasks"] != []
+    assert inside("report", "--store", "lakefs", "--json").json["tasks"] == []
+    assert inside("report", "--repo", "other", "--json").json["tasks"] == []
     time.sleep(0.2)  # so that they are older than what is asked for
     assert "no attempts" in inside("report", "--since", "0.1s").out
 
@@ -74,6 +77,7 @@ def test_it_draws_a_picture(lab: Lab, project: Path, perago: Perago) -> None:
     ("arguments", "words"),
     [
         (("--engine", "abacus"), "no engine 'abacus'"),
+        (("--store", "attic"), "use embedded or lakefs"),
         (("--since", "yesterday"), "--since is 'yesterday'"),
         (("--plot", "picture.txt"), "end its name in .png or .svg"),
         (("--plot", "no/such/place.png"), "there is no directory"),

@@ -1,21 +1,26 @@
-"""What a shell completes: runs, repositories and branches of the embedded store.
+"""What a shell completes: runs, repositories and branches, of the embedded store or of lakeFS.
 
 Completion never fails and never makes anything: where there is nothing to offer, it offers nothing.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from io import StringIO
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 if TYPE_CHECKING:
     from perago.wiring import Home
 
-_RECENT = 50
+_RECENT: Final = 50
+_MOST: Final = 200
+_PATIENCE_SECONDS: Final = 2.0
+"""How long a prompt waits for a server."""
 Offered = list[tuple[str, str]]
 """Words with what they mean; a shell that shows no explanations leaves them out."""
 
@@ -25,19 +30,27 @@ def runs(incomplete: str) -> Offered:
     return _offered(incomplete, _runs)
 
 
-def repositories(incomplete: str) -> Offered:
-    """Offer the repositories of the embedded store."""
-    return _offered(
-        incomplete, lambda home: [(name, "repository") for name in home.store.repositories()]
-    )
+def repositories(context: typer.Context, incomplete: str) -> Offered:
+    """Offer the repositories of the store that is named."""
+    on_lakefs = _on_lakefs(context)
+
+    def find(home: Home) -> Offered:
+        if on_lakefs:
+            return _within_patience(lambda: _named(_lakefs_repositories()))
+        return _named(_embedded_repositories(home))
+
+    return _offered(incomplete, find)
 
 
 def branches(context: typer.Context, incomplete: str) -> Offered:
     """Offer the branches of the repository that is named, or of all."""
-    named = context.params.get("repository")
+    on_lakefs = _on_lakefs(context)
+    named = next((str(context.params[name]) for name in _NAMES if context.params.get(name)), None)
 
     def find(home: Home) -> Offered:
-        known = [str(named)] if named else home.store.repositories()
+        if on_lakefs:
+            return _within_patience(lambda: _lakefs_branches(named))
+        known = [named] if named else _embedded_repositories(home)
         found = {branch.name: name for name in known for branch in home.store.branches(name)}
         return list(found.items())
 
@@ -49,20 +62,69 @@ def runs_and_branches(context: typer.Context, incomplete: str) -> Offered:
     return branches(context, incomplete) + runs(incomplete)
 
 
+_NAMES: Final = ("repository", "repo")
+"""The parameters that name a repository."""
+
+
+def _on_lakefs(context: typer.Context) -> bool:
+    return context.params.get("store") == "lakefs"
+
+
+def _named(repositories: list[str]) -> Offered:
+    return [(name, "repository") for name in repositories]
+
+
 def _runs(home: Home) -> Offered:
+    if not home.path.is_dir():
+        return []
     return [
         (run.id, f"{run.workflow.get('name')} {run.status}") for run in home.state.runs(_RECENT)
     ]
 
 
+def _embedded_repositories(home: Home) -> list[str]:
+    return list(home.store.repositories()) if home.path.is_dir() else []
+
+
+def _lakefs_repositories() -> list[str]:
+    from perago.stores.lakefs.admin import repositories as listed
+    from perago.wiring import lakefs_here
+
+    return list(islice(listed(lakefs_here().client), _MOST))
+
+
+def _lakefs_branches(repository: str | None) -> Offered:
+    from perago.stores.lakefs.admin import visible_branches
+    from perago.wiring import lakefs_here
+
+    if repository is None:
+        known = _lakefs_repositories()
+        if len(known) != 1:
+            return []
+        repository = known[0]
+    found = islice(visible_branches(lakefs_here().client, repository), _MOST)
+    return [(name, repository) for name, _ in found]
+
+
+def _within_patience(find: Callable[[], Offered]) -> Offered:
+    """Ask a server, for as long as a prompt may wait."""
+    words: Offered = []
+
+    def look() -> None:
+        with suppress(Exception):
+            words.extend(find())
+
+    asking = threading.Thread(target=look, daemon=True)
+    asking.start()
+    asking.join(_PATIENCE_SECONDS)
+    return list(words)
+
+
 def _offered(incomplete: str, find: Callable[[Home], Offered]) -> Offered:
-    """Look into the home of this directory, if there is one."""
+    """Look into the home of this directory; an error would be printed into a prompt."""
     from perago.wiring import home_here
 
-    try:
-        home = home_here()
-        with redirect_stderr(StringIO()):
-            words = find(home) if home.path.is_dir() else []
-    except Exception:  # noqa: BLE001 - an error would be printed into somebody's prompt
-        return []
+    words: Offered = []
+    with redirect_stderr(StringIO()), suppress(Exception):
+        words = find(home_here())
     return [pair for pair in words if pair[0].startswith(incomplete)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perago.cli import completion
 from perago.cli.screen import AsJson, emit, plain, say, size, table
 from perago.errors import UsageError
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perago.observe.events import EventLog
-    from perago.observe.figures import Spread, TaskFigures
+    from perago.observe.figures import Chosen, Spread, TaskFigures
     from perago.observe.rows import AttemptRow
     from perago.settings import Settings
 
@@ -36,10 +37,25 @@ def report(
     engine: Annotated[
         str, typer.Option("--engine", help="Who counts: python, spark, or auto by the number.")
     ] = "auto",
+    store: Annotated[
+        str | None,
+        typer.Option("--store", help="Only attempts on this store: embedded or lakefs."),
+    ] = None,
+    repo: Annotated[
+        str | None,
+        typer.Option(
+            "--repo",
+            "-r",
+            help="Only attempts on this repository.",
+            autocompletion=completion.repositories,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show attempts, phases and publish latencies of each task, with a budget that fits them."""
     from perago.cli.picture import check_target, draw
+    from perago.cli.seed import chosen_store
+    from perago.observe.figures import Chosen
     from perago.wiring import home_of, settings_here
 
     if engine not in ENGINES:
@@ -48,12 +64,17 @@ def report(
         check_target(plot)
     settings = settings_here()
     events = home_of(settings).existing().events
-    after = time.time() - _seconds(since) if since else 0.0
+    wanted = Chosen(
+        task or "",
+        chosen_store(store) if store else "",
+        repo or "",
+        time.time() - _seconds(since) if since else 0.0,
+    )
     many = events.count_claims() > settings.spark.from_objects
     if engine == "spark" or (engine == "auto" and many and _can_spark()):
-        found, points = _by_spark(settings, task, after, drawn=plot is not None)
+        found, points = _by_spark(settings, wanted, drawn=plot is not None)
     else:
-        found, points = _by_python(events, task, after)
+        found, points = _by_python(events, wanted)
     if plot is not None:
         draw(points, plot)
     if as_json:
@@ -79,20 +100,20 @@ def _can_spark() -> bool:
     return java.usable()
 
 
-def _by_python(
-    events: EventLog, task: str | None, after: float
-) -> tuple[list[TaskFigures], list[Point]]:
+def _by_python(events: EventLog, chosen: Chosen) -> tuple[list[TaskFigures], list[Point]]:
     from perago.observe.figures import WRITES, figures
     from perago.observe.rows import attempt_row
 
-    wanted: dict[str, str | int | float] = {"at >= ?": after}
-    if task is not None:
-        wanted["task_def_name = ?"] = task
+    wanted: dict[str, str | int | float] = {"at >= ?": chosen.since}
+    if chosen.task:
+        wanted["task_def_name = ?"] = chosen.task
     points: list[Point] = []
 
     def rows() -> Iterator[AttemptRow]:
         for found in events.by_execution(0, events.last(), wanted):
             row = attempt_row(found)
+            if not chosen.takes(row):
+                continue
             if row.publish_seconds is not None and row.kind in WRITES:
                 points.append((row.task, row.decided_at or row.started_at, row.publish_seconds))
             yield row
@@ -103,7 +124,7 @@ def _by_python(
 
 
 def _by_spark(
-    settings: Settings, task: str | None, after: float, *, drawn: bool
+    settings: Settings, chosen: Chosen, *, drawn: bool
 ) -> tuple[list[TaskFigures], list[Point]]:
     from perago.spark import jobs
 
@@ -112,7 +133,7 @@ def _by_spark(
         from perago.spark import figures
 
         attempts = spark.read.format("perago").options(**options).load()
-        return figures.report(attempts, task, after, _DRAWN if drawn else 0)
+        return figures.report(attempts, chosen, _DRAWN if drawn else 0)
 
 
 def _show(found: list[TaskFigures]) -> None:

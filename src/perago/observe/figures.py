@@ -29,6 +29,26 @@ COUNTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which attempts count; an empty field leaves none out."""
+
+    task: str = ""
+    store: str = ""
+    repository: str = ""
+    since: float = 0.0
+
+    def equal(self) -> dict[str, str]:
+        """Return the columns that have to hold one value."""
+        wanted = {"task": self.task, "store": self.store, "repository": self.repository}
+        return {column: value for column, value in wanted.items() if value}
+
+    def takes(self, row: AttemptRow) -> bool:
+        """Tell whether an attempt counts."""
+        columns = self.equal().items()
+        return row.started_at >= self.since and all(getattr(row, c) == v for c, v in columns)
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
     """How some seconds are spread."""
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perago.observe.figures import COUNTS, SHARES, WRITES, Spread, Tallies, TaskFigures, in_order
+from perago.observe.figures import (
+    COUNTS,
+    SHARES,
+    WRITES,
+    Chosen,
+    Spread,
+    Tallies,
+    TaskFigures,
+    in_order,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -13,14 +22,15 @@ _BYTES = ("bytes_read", "bytes_written")
 
 
 def report(
-    attempts: DataFrame, task: str | None, after: float, most: int
+    attempts: DataFrame, wanted: Chosen, most: int
 ) -> tuple[list[TaskFigures], list[tuple[str, float, float]]]:
-    """Return the figures of a task, or of all, since a time, and the newest publications."""
+    """Return the figures of the attempts that count, and the newest of their publications."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it
 
-    chosen = attempts.where(F.col("started_at") >= F.timestamp_micros(F.lit(int(after * 1e6))))
-    if task is not None:
-        chosen = chosen.where(F.col("task") == task)
+    since = F.timestamp_micros(F.lit(int(wanted.since * 1e6)))
+    chosen = attempts.where(F.col("started_at") >= since)
+    for column, value in wanted.equal().items():
+        chosen = chosen.where(F.col(column) == value)
     points = []
     if most:
         writes = chosen.where(F.col("kind").isin(*WRITES) & F.col("publish_seconds").isNotNull())
