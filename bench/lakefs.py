@@ -16,16 +16,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.places import temporary
+from perago.attempt.lifecycle import run_attempt
+from perago.attempt.services import Shells
 from perago.clock import SystemClock
 from perago.definition import definition_of
 from perago.dev import LakeFSEndpoint, Sources, start
-from perago.lifecycle import run_attempt
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Put
 from perago.protocol.paths import Selection
 from perago.protocol.values import Attempt, Claim, Staging, WorkspaceInput
 from perago.settings import LakeFSSettings
-from perago.shells import Shells
 from perago.stores.lakefs import LakeFSStore
 from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.comparison import Comparison, Fact, Options, Ratio
 from bench.lakefs import BRANCH, Server, serving
 from perago import WorkspaceSpec, task
+from perago.attempt.working_copy import InPlace
 from perago.protocol.paths import Selection
 from perago.protocol.values import ChangeSet, Staging
 from perago.settings import SparkSettings
@@ -25,7 +26,6 @@ from perago.spark import SparkSpec, SparkWorkspace, direct
 from perago.spark.jvm import JVM
 from perago.spark.places import NearbyPlace
 from perago.spark.session import AttemptSession
-from perago.workplaces import InPlace
 
 FILES = 80
 ROWS = 800_000

@@ -22,15 +22,15 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
+from perago.attempt.lifecycle import run_attempt
+from perago.attempt.services import Shells
 from perago.clock import SystemClock
 from perago.definition import definition_of
 from perago.errors import PeragoError
-from perago.lifecycle import run_attempt
 from perago.observe.events import AttemptJournal, EventLog
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, WorkspaceInput
 from perago.settings import load_settings
-from perago.shells import Shells
 from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.store import LakeFSStore

@@ -173,14 +173,14 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.metrics": perago("errors"),
     "perago.protocol": perago("errors", "protocol"),
     "perago.ports": perago("errors", "protocol"),
-    "perago.track": perago("errors", "protocol", "ports"),
-    "perago.publishing": perago("errors", "protocol", "ports", "track"),
-    "perago.adopting": perago("definition", "errors", "protocol", "ports", "track"),
-    "perago.staging": perago("errors", "protocol", "ports", "track"),
-    "perago.ahead": (),
-    "perago.standing": (),
-    "perago.fencing": perago("ahead", "errors", "protocol", "ports", "publishing"),
-    "perago.workplaces": perago(
+    "perago.attempt.progress": perago("errors", "protocol", "ports"),
+    "perago.attempt.publisher": perago("errors", "protocol", "ports", "track"),
+    "perago.attempt.adoption": perago("definition", "errors", "protocol", "ports", "track"),
+    "perago.attempt.staging": perago("errors", "protocol", "ports", "track"),
+    "perago.prefetch": (),
+    "perago.attempt.working_directory": (),
+    "perago.attempt.fence": perago("ahead", "errors", "protocol", "ports", "publishing"),
+    "perago.attempt.working_copy": perago(
         "errors", "protocol", "ports", "workspace.scan", "workspace.neighbours"
     ),
     "perago.spec": perago("errors", "protocol"),
@@ -193,10 +193,10 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
 # Who must never know these, now or later.
 NEVER_KNOWS: dict[str, tuple[str, ...]] = {
     "perago.definition": (*perago("lifecycle", "stores"), *OUTER),
-    "perago.lifecycle": (*perago("stores", "transfer", "spark", "observe"), *OUTER),
+    "perago.attempt.lifecycle": (*perago("stores", "transfer", "spark", "observe"), *OUTER),
     **dict.fromkeys(SHELLS, (*perago("lifecycle", "publishing", "track"), *OUTER)),
     "perago.data": (*perago("lifecycle", "stores", "spark"), *OUTER),
-    "perago.guarding": (*perago("lifecycle", "stores", "spark", "data"), *OUTER),
+    "perago.attempt.guards": (*perago("lifecycle", "stores", "spark", "data"), *OUTER),
     "perago.computing": (*perago("lifecycle", "stores"), *OUTER),
     "perago.brokers": perago("worker", "wiring", "workshop", "cli", "testing", "dev"),
     "perago.process": perago("worker", "wiring", "workshop", "cli", "testing", "dev"),

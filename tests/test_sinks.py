@@ -84,7 +84,7 @@ NEEDS_NOT = {
     "perago.spark.jvm": "code of the author",
     "perago.spark.launch": "what Spark says, to the executor's own captured output",
     "perago.spark.places": "contents",
-    "perago.staging": "contents",
+    "perago.attempt.staging": "contents",
     "perago.stores.embedded.collecting": "deletions",
     "perago.stores.embedded.refs": "names of branches",
     "perago.stores.embedded.schema": "our schema",
@@ -102,7 +102,7 @@ NEEDS_NOT = {
     "perago.transfer.line": "the bytes of requests; the two clients make them",
     "perago.transfer.trimming": "a time",
     "perago.worker.supervisor": "hands the state to perago.worker.state",
-    "perago.workplaces": "contents",
+    "perago.attempt.working_copy": "contents",
     "perago.workspace.rooms": "who owns a directory",
 }
 """Who writes, but nothing that a body or a server chose the words of."""

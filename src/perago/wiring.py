@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perago import homes, roots
+from perago.attempt.lifecycle import run_attempt
+from perago.attempt.services import Shells
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
@@ -18,7 +20,6 @@ from perago.computing import Computing
 from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError, UsageError
 from perago.ledger.settling import settling
-from perago.lifecycle import run_attempt
 from perago.modules import load_tasks
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Journal, Store
@@ -30,7 +31,6 @@ from perago.process.threads import ThreadPool
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.settings import LedgerSettings, Settings, load_settings
-from perago.shells import Shells
 from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
 from perago.workspace.rooms import AttemptRooms

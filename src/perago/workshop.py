@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
-from perago.ahead import soon
+from perago.attempt.lifecycle import transact
+from perago.attempt.services import Shells
 from perago.brokers.conductor.broker import ConductorBroker, Later
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import is_over
@@ -18,12 +19,12 @@ from perago.computing import Computing
 from perago.definition import TaskDefinition
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.ledger.settling import settling
-from perago.lifecycle import transact
 from perago.modules import load_tasks
 from perago.observe import tracing
 from perago.observe.events import AttemptJournal, EventLog
 from perago.observe.watchers import open_watchers
 from perago.ports import Broker, Journal, Ledger, Store
+from perago.prefetch import soon
 from perago.process.bodies import around_bodies
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
@@ -33,7 +34,6 @@ from perago.protocol.budget import report_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
-from perago.shells import Shells
 from perago.wiring import StoreKind, conductor_of, home_of, lakefs_of, ledger_of
 from perago.worker.aftermath import Grounds
 from perago.worker.plan import Outside, Plan

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import pytest
 
 from perago import TimeoutPolicy
+from perago.attempt.publisher import POLL_SECONDS
 from perago.definition import definition_of
 from perago.errors import StoreUnavailableError
 from perago.protocol.values import Status
-from perago.publishing import POLL_SECONDS
 from perago.testing import Run
 from tests.faults.proxy import Drip, Hang, LoseAnswer, Rule
 from tests.lakefs import tasks

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perago import adopting
+from perago.attempt import adoption
 from perago.errors import LedgerUnavailableError
 from perago.ledger.sql import SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
@@ -230,7 +230,7 @@ def test_k5_other_params_replace_as_before(lab: Lab) -> None:
 
 def test_k5_other_code_replaces_as_before(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = lab.run(deeds.head, faults=[FailAt("published")])
-    monkeypatch.setattr(adopting, "code_of", lambda _: "edited")
+    monkeypatch.setattr(adoption, "code_of", lambda _: "edited")
     retried = killed.retry()
     assert "adopted" not in retried.events
     assert_one_truth(retried)

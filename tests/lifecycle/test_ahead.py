@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from perago.ahead import Ahead, soon, when_wanted
+from perago.attempt.fence import AttemptFence
 from perago.errors import PublishFenceError, StoreUnavailableError
-from perago.fencing import AttemptFence
+from perago.prefetch import Ahead, soon, when_wanted
 from perago.protocol.values import WorkspaceInput
 from perago.testing import Lab
 from tests.lifecycle import tasks

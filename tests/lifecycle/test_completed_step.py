@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from perago.attempt.fence import TRIES
 from perago.errors import BrokerUnavailableError
-from perago.fencing import TRIES
 from perago.protocol.paths import is_action
 from perago.protocol.replacement import KIND
 from perago.protocol.values import Attempt, Status

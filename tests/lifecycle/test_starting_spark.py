@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from perago.attempt.progress import Track
 from perago.observe.attempts import story
 from perago.observe.events import AttemptJournal, EventLog
 from perago.protocol.values import Attempt, Claim, Phase
 from perago.testing.clock import ManualClock
-from perago.track import Track
 
 CLAIM = Claim(Attempt("run", "task", 0, "step", "count"), {}, "execution")
 

@@ -1,7 +1,7 @@
 """An attempt that is about to publish: the product's own code, stopped at every question it asks.
 
 The order of the steps, the fences, the decision, what follows a lost answer, the verification and
-the report are not written down a second time here: it is :class:`perago.lifecycle.Execution`,
+the report are not written down a second time here: it is the attempt of ``attempt.lifecycle``,
 whole, only without a directory on a disk.
 """
 
@@ -17,20 +17,20 @@ from unittest.mock import patch
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
+from perago.attempt.fence import AttemptFence, FencedHead, no_task
+from perago.attempt.lifecycle import Execution, Job
+from perago.attempt.progress import Track
+from perago.attempt.report import report
+from perago.attempt.services import Shells
+from perago.attempt.staging import Stage
+from perago.attempt.working_copy import Change, Directory, Workplace
 from perago.definition import TaskDefinition, definition_of
-from perago.fencing import AttemptFence, FencedHead, no_task
-from perago.lifecycle import Execution, Job
 from perago.ports import Broker, Ledger, Room, Rooms, Store
 from perago.protocol.diff import diff
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Claim, Commit, Phase, WorkspaceInput
-from perago.reporting import report
-from perago.shells import Shells
-from perago.staging import Stage
 from perago.stores.lakefs import hard
 from perago.testing import ManualClock
-from perago.track import Track
-from perago.workplaces import Change, Directory, Workplace
 from perago.workspace.scan import Baseline
 from tests.model.server import BRANCH, REPOSITORY, A, Library
 from tests.model.wire import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from perago.attempt.fence import AttemptFence, FencedHead, no_task
 from perago.definition import definition_of
-from perago.fencing import AttemptFence, FencedHead, no_task
 from perago.protocol.values import Commit, Status, WorkspaceInput
 from perago.testing import Lab, Run
 from perago.testing.faults import Scene

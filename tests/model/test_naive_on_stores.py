@@ -71,7 +71,7 @@ def test_f3_the_naive_order_loses_a_completed_publication(
     """The history of ``test_naive_order.py``, for real; and no store can help it."""
     meanwhile = Meanwhile(bench.lab, bench.task, "second")
     monkeypatch.setattr(NaiveOrder, "pause", meanwhile, raising=False)
-    monkeypatch.setattr("perago.lifecycle.AttemptFence", NaiveOrder)
+    monkeypatch.setattr("perago.attempt.lifecycle.AttemptFence", NaiveOrder)
     stale = bench.run("first", meanwhile)
     lost = accepted(meanwhile.retried)
     assert stale.events[-1] == "lost completion"  # R2: the engine did not want it.
@@ -85,7 +85,7 @@ def test_f3_the_same_pause_in_the_right_order_is_refused(
     meanwhile = Meanwhile(bench.lab, bench.task, "second")
     monkeypatch.setattr(RightOrder, "pause", meanwhile, raising=False)
     monkeypatch.setattr(RightOrder, "asked", [], raising=False)
-    monkeypatch.setattr("perago.lifecycle.AttemptFence", RightOrder)
+    monkeypatch.setattr("perago.attempt.lifecycle.AttemptFence", RightOrder)
     stale = bench.run("first", meanwhile)
     assert stale.status is Status.FAILED
     assert "branch moved from" in stale.reason

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 
+from perago.attempt.progress import Track
 from perago.ports import Advance, Publication, Published, Put
 from perago.protocol.adoption import Posting
 from perago.protocol.diff import diff
@@ -35,7 +36,6 @@ from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import translate, unanswered
 from perago.stores.lakefs.hard import HardFence
 from perago.stores.lakefs.moves import hard_reset, merge
-from perago.track import Track
 from tests.model.server import A, Library, Made, Move, Refused
 
 

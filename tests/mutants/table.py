@@ -178,7 +178,7 @@ MUTANTS = (
     Mutant(
         "S4",
         "a branch that was there before is dropped",
-        "src/perago/staging.py",
+        "src/perago/attempt/staging.py",
         "raise  # It is somebody else's: never reused, never deleted.",
         "self._drop_later(); raise",
         "tests/lifecycle/test_staging_branches.py -k s4",
@@ -186,7 +186,7 @@ MUTANTS = (
     Mutant(
         "S4",
         "after a lost answer the own name stays",
-        "src/perago/staging.py",
+        "src/perago/attempt/staging.py",
         "        except PeragoError:\n            self._drop_later()\n",
         "        except PeragoError:\n",
         _LIFE.format("s4"),
@@ -219,7 +219,7 @@ MUTANTS = (
     Mutant(
         "F2",
         "the first fence is not asked",
-        "src/perago/lifecycle.py",
+        "src/perago/attempt/lifecycle.py",
         "        with self._track.phase(Phase.FENCE_ONE):\n            self._fence.check()\n",
         "        with self._track.phase(Phase.FENCE_ONE):\n            pass\n",
         "tests/lifecycle/test_staging_branches.py -k f2",
@@ -251,7 +251,7 @@ MUTANTS = (
     Mutant(
         "F2",
         "whatever the broker answers means yes",
-        "src/perago/fencing.py",
+        "src/perago/attempt/fence.py",
         "        assert_current_attempt_snapshot(self.attempt, fresh)\n",
         "",
         "tests/lifecycle/test_attempt.py -k f2",
@@ -259,7 +259,7 @@ MUTANTS = (
     Mutant(
         "F2",
         "the second fence is not asked",
-        "src/perago/fencing.py",
+        "src/perago/attempt/fence.py",
         "        before = first()\n        self.check()\n",
         "        before = first()\n",
         _LIFE.format("f2 or f3"),
@@ -267,7 +267,7 @@ MUTANTS = (
     Mutant(
         "F3",
         "the head is read once",
-        "src/perago/fencing.py",
+        "src/perago/attempt/fence.py",
         "if before.id != after.id:",
         "if False:",
         "tests/lifecycle/test_ahead.py -k f3",
@@ -275,7 +275,7 @@ MUTANTS = (
     Mutant(
         "F3",
         "the fence is asked before the head is read",
-        "src/perago/fencing.py",
+        "src/perago/attempt/fence.py",
         "        before = first()\n        self.check()\n",
         "        self.check()\n        before = first()\n",
         "tests/model/test_naive_on_stores.py -k 'right_order and embedded'",
@@ -340,7 +340,7 @@ MUTANTS = (
     Mutant(
         "P5",
         "the content of a publication is not looked at",
-        "src/perago/publishing.py",
+        "src/perago/attempt/publisher.py",
         "if not problem and source is not None and not self._same(repository, source, head):",
         "if False:",
         "tests/lifecycle/test_verifying.py -k p5",
@@ -364,7 +364,7 @@ MUTANTS = (
     Mutant(
         "P6",
         "an unknown outcome is a success",
-        "src/perago/publishing.py",
+        "src/perago/attempt/publisher.py",
         "            if self.clock.monotonic() >= deadline:\n                raise lost\n",
         "            if self.clock.monotonic() >= deadline:\n"
         "                return Published(decision.head, target.fence)\n",
@@ -496,7 +496,7 @@ MUTANTS = (
     Mutant(
         "R2",
         "a lost completion is not logged",
-        "src/perago/reporting.py",
+        "src/perago/attempt/report.py",
         "    if not accepted:\n",
         "    if False:\n",
         _LIFE.format("r2"),
@@ -570,7 +570,7 @@ MUTANTS = (
     Mutant(
         "T3",
         "post guards do not look",
-        "src/perago/lifecycle.py",
+        "src/perago/attempt/lifecycle.py",
         "guarding.post(spec.post)",
         "guarding.post(())",
         _LIFE.format("t3"),
@@ -619,7 +619,7 @@ MUTANTS = (
     Mutant(
         "step 7",
         "a read-only attempt publishes",
-        "src/perago/lifecycle.py",
+        "src/perago/attempt/lifecycle.py",
         "        if spec.read_only:\n            return self._completed(workspace, result)\n",
         "",
         _LIFE.format("step_7"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.standing import in_place
+from perago.attempt.working_directory import in_place
 from tests.patience import LIMIT
 
 

@@ -11,18 +11,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from perago.attempt.lifecycle import run_attempt
+from perago.attempt.services import Shells
 from perago.clock import SystemClock
 from perago.computing import Computing
 from perago.definition import TaskDefinition, definition_of
 from perago.errors import UsageError
 from perago.ledger.settling import settling
-from perago.lifecycle import run_attempt
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Clock, Ledger
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput
 from perago.settings import SparkSettings
-from perago.shells import Shells
 from perago.stores.embedded import EmbeddedStore
 from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker

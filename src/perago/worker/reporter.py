@@ -12,12 +12,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from perago.attempt.progress import Track
+from perago.attempt.report import lost_completion, report
 from perago.brokers.conductor.broker import Later
 from perago.ports import Broker, Clock, Journal
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Staging
-from perago.reporting import lost_completion, report
-from perago.track import Track
 from perago.worker.confirming import LATEST_SECONDS, Confirmations
 from perago.worker.crew import Crew
 from perago.worker.runs import Run

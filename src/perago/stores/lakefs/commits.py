@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 
-from perago.ahead import soon
 from perago.errors import PeragoError
+from perago.prefetch import soon
 from perago.protocol.values import Commit
 
 KEPT = 4096

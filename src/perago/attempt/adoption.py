@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+from perago.attempt.progress import Track
 from perago.definition import TaskDefinition
 from perago.errors import LedgerUnavailableError, StoreError
 from perago.ports import Clock, Ledger, Store
@@ -21,7 +22,6 @@ from perago.protocol.data import Verdict, told
 from perago.protocol.job import split_input
 from perago.protocol.publication import Decision, Keep, Refuse
 from perago.protocol.values import Claim, Commit, StagedWorkspace, WorkspaceInput
-from perago.track import Track
 
 T = TypeVar("T")
 

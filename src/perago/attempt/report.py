@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from perago.attempt.progress import Track
 from perago.ports import Broker
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Phase
-from perago.track import Track
 
 
 def report(

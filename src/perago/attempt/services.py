@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from perago.ahead import Ahead, when_wanted
 from perago.computing import Computing
 from perago.ports import Broker, Clock, Engines, Journal, Ledger, Rooms, Store
+from perago.prefetch import Ahead, when_wanted
 from perago.protocol.values import Staging
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from perago.ahead import Ahead, when_wanted
+from perago.attempt.publisher import POLL_SECONDS
 from perago.errors import RESTART, BrokerUnavailableError, PublishFenceError
 from perago.ports import Broker, Clock, Store
+from perago.prefetch import Ahead, when_wanted
 from perago.protocol.fence import assert_current_attempt_snapshot
 from perago.protocol.kinds import FenceKind
 from perago.protocol.replacement import Standings
 from perago.protocol.values import Attempt, Commit, WorkspaceInput
-from perago.publishing import POLL_SECONDS
 
 TRIES = 3
 

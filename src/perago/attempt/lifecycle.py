@@ -29,12 +29,19 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from perago.adopting import Book
-from perago.authorship import author_line
+from perago.attempt.adoption import Book
+from perago.attempt.author_line import author_line
+from perago.attempt.fence import AttemptFence, moved
+from perago.attempt.guards import Guarding, authored
+from perago.attempt.progress import Track, trace_of
+from perago.attempt.publisher import Publisher, Target
+from perago.attempt.report import report
+from perago.attempt.services import Shells
+from perago.attempt.staging import Stage
+from perago.attempt.working_copy import Change, Directory, InPlace, Workplace
+from perago.attempt.working_directory import in_place
 from perago.definition import Role, TaskDefinition
 from perago.errors import PeragoError, ResultError
-from perago.fencing import AttemptFence, moved
-from perago.guarding import Guarding, authored
 from perago.metrics import SinkRecorder
 from perago.ports import (
     Engine,
@@ -60,14 +67,7 @@ from perago.protocol.values import (
     Status,
     WorkspaceInput,
 )
-from perago.publishing import Publisher, Target
 from perago.redaction import hidden_facts, hide
-from perago.reporting import report
-from perago.shells import Shells
-from perago.staging import Stage
-from perago.standing import in_place
-from perago.track import Track, trace_of
-from perago.workplaces import Change, Directory, InPlace, Workplace
 from perago.workspace.scan import baseline
 
 

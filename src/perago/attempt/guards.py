@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from perago.attempt.progress import Track
+from perago.attempt.working_copy import Workplace
 from perago.errors import (
     GuardrailViolation,
     PeragoError,
@@ -22,8 +24,6 @@ from perago.protocol.guard import FileGuard, Tree
 from perago.protocol.outcome import describe
 from perago.protocol.values import Phase
 from perago.spec import Guard
-from perago.track import Track
-from perago.workplaces import Workplace
 
 Tables = dict[str, Table | None]
 _LOOK = "look at these rows, then correct the data or the task"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from perago.attempt.progress import Track
 from perago.errors import AlreadyExistsError, PeragoError
 from perago.ports import Patience, Put, Store
 from perago.protocol import audit, names
 from perago.protocol.budget import Budget, commit_seconds
 from perago.protocol.values import Claim, Phase, StagedWorkspace, Staging
-from perago.track import Track
 
 
 @dataclass(frozen=True, slots=True)

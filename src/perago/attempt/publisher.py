@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from perago.attempt.progress import Track
 from perago.errors import (
     RESTART,
     LostRaceError,
@@ -17,7 +18,6 @@ from perago.protocol.kinds import FenceKind
 from perago.protocol.publication import Decision, Keep, Refuse, Write, refuse_visible
 from perago.protocol.recovery import Landed, Lost, settle
 from perago.protocol.values import Commit, WorkspaceInput
-from perago.track import Track
 
 POLL_SECONDS = 0.5
 

@@ -1,0 +1,1 @@
+"""One attempt as a transaction; begin with ``lifecycle``."""
