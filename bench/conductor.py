@@ -25,7 +25,6 @@ from bench.peer import python_of_peer
 from bench.workers import free, tiny
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.taskdef import taskdef
-from perago.definition import definition_of
 from perago.dev import Instance, start
 from perago.dev.endpoints import variables
 from perago.protocol.values import Staging
@@ -33,6 +32,7 @@ from perago.settings import ConductorSettings, LakeFSSettings
 from perago.stores.lakefs import LakeFSStore
 from perago.stores.lakefs.admin import create_repository
 from perago.stores.lakefs.manifests import Manifests
+from perago.tasks.declaration import definition_of
 from perago.transfer.cache import ContentCache
 
 TASKS = 300

@@ -19,7 +19,6 @@ from bench.places import temporary
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
-from perago.definition import definition_of
 from perago.dev import LakeFSEndpoint, Sources, start
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Put
@@ -30,6 +29,7 @@ from perago.stores.lakefs import LakeFSStore
 from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.manifests import Manifests
+from perago.tasks.declaration import definition_of
 from perago.testing.broker import ScriptedBroker
 from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of

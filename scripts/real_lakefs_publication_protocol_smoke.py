@@ -25,7 +25,6 @@ from perago import WorkspaceSpec, task
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
-from perago.definition import definition_of
 from perago.errors import PeragoError
 from perago.observe.events import AttemptJournal, EventLog
 from perago.protocol.outcome import Outcome
@@ -34,6 +33,7 @@ from perago.settings import load_settings
 from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.store import LakeFSStore
+from perago.tasks.declaration import definition_of
 from perago.testing import ScriptedBroker
 from perago.transfer.wire import path_of
 from perago.wiring import lakefs_of

@@ -169,8 +169,8 @@ SHELLS = perago("workspace", "transfer", "stores", "spark", "observe", "ledger")
 KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.errors": (),
     "perago.clock": (),
-    "perago.cancelling": (),
-    "perago.metrics": perago("errors"),
+    "perago.tasks.cancellation": (),
+    "perago.tasks.metrics": perago("errors"),
     "perago.protocol": perago("errors", "protocol"),
     "perago.ports": perago("errors", "protocol"),
     "perago.attempt.progress": perago("errors", "protocol", "ports"),
@@ -183,7 +183,7 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.attempt.working_copy": perago(
         "errors", "protocol", "ports", "workspace.scan", "workspace.neighbours"
     ),
-    "perago.spec": perago("errors", "protocol"),
+    "perago.tasks.spec": perago("errors", "protocol"),
     "perago.workflow": perago("errors", "protocol.printable", "workflow"),
     "perago.roots": perago("errors"),
     "perago.directories": perago("roots"),
@@ -192,7 +192,7 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
 }
 # Who must never know these, now or later.
 NEVER_KNOWS: dict[str, tuple[str, ...]] = {
-    "perago.definition": (*perago("lifecycle", "stores"), *OUTER),
+    "perago.tasks.declaration": (*perago("lifecycle", "stores"), *OUTER),
     "perago.attempt.lifecycle": (*perago("stores", "transfer", "spark", "observe"), *OUTER),
     **dict.fromkeys(SHELLS, (*perago("lifecycle", "publishing", "track"), *OUTER)),
     "perago.data": (*perago("lifecycle", "stores", "spark"), *OUTER),

@@ -9,8 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perago.cancelling import cancelled
-    from perago.definition import task
     from perago.errors import (
         GuardrailViolation,
         PeragoError,
@@ -24,14 +22,16 @@ if TYPE_CHECKING:
         TaskInputError,
         TaskTerminalError,
     )
-    from perago.metrics import MetricRecorder
     from perago.notebook import run as run
     from perago.protocol.fence import (
         assert_current_attempt_snapshot as assert_current_attempt_snapshot,
     )
     from perago.protocol.values import StagedWorkspace as StagedWorkspace
     from perago.protocol.values import WorkspaceInput as WorkspaceInput
-    from perago.spec import (
+    from perago.tasks.cancellation import cancelled
+    from perago.tasks.declaration import task
+    from perago.tasks.metrics import MetricRecorder
+    from perago.tasks.spec import (
         ExecutionLimits,
         MetricSpec,
         PublishBudget,
@@ -77,7 +77,7 @@ __all__ = [
 
 # Loaded when first asked for: the command line's own start does not wait for pydantic.
 _MODULES = {
-    "perago.cancelling": ("cancelled",),
+    "perago.tasks.cancellation": ("cancelled",),
     "perago.errors": (
         "GuardrailViolation",
         "PeragoError",
@@ -91,11 +91,11 @@ _MODULES = {
         "TaskInputError",
         "TaskTerminalError",
     ),
-    "perago.metrics": ("MetricRecorder",),
+    "perago.tasks.metrics": ("MetricRecorder",),
     "perago.notebook": ("run",),
     "perago.protocol.fence": ("assert_current_attempt_snapshot",),
     "perago.protocol.values": ("StagedWorkspace", "WorkspaceInput"),
-    "perago.spec": (
+    "perago.tasks.spec": (
         "ExecutionLimits",
         "MetricSpec",
         "PublishBudget",
@@ -108,7 +108,7 @@ _MODULES = {
         "require_file",
         "require_glob",
     ),
-    "perago.definition": ("task",),
+    "perago.tasks.declaration": ("task",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -17,10 +17,8 @@ from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
 from perago.clock import SystemClock
 from perago.computing import Computing
-from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError, UsageError
 from perago.ledger.settling import settling
-from perago.modules import load_tasks
 from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Journal, Store
 from perago.process.bodies import around_bodies
@@ -33,6 +31,8 @@ from perago.protocol.values import Claim
 from perago.settings import LedgerSettings, Settings, load_settings
 from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
+from perago.tasks.declaration import TaskDefinition
+from perago.tasks.loading import load_tasks
 from perago.workspace.rooms import AttemptRooms
 
 if TYPE_CHECKING:

@@ -16,10 +16,8 @@ from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import is_over
 from perago.clock import SystemClock
 from perago.computing import Computing
-from perago.definition import TaskDefinition
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.ledger.settling import settling
-from perago.modules import load_tasks
 from perago.observe import tracing
 from perago.observe.events import AttemptJournal, EventLog
 from perago.observe.watchers import open_watchers
@@ -34,6 +32,8 @@ from perago.protocol.budget import report_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
+from perago.tasks.declaration import TaskDefinition
+from perago.tasks.loading import load_tasks
 from perago.wiring import StoreKind, conductor_of, home_of, lakefs_of, ledger_of
 from perago.worker.aftermath import Grounds
 from perago.worker.plan import Outside, Plan

@@ -13,16 +13,17 @@ import pytest
 from typer.main import get_command
 
 import perago
-from perago import errors, spec, testing
+from perago import errors, testing
 from perago.brokers.local import kinds, scope
 from perago.brokers.local.controls import Controls
 from perago.brokers.local.tasks import TaskKind
 from perago.cli import exits
 from perago.cli.app import app
-from perago.definition import task
 from perago.notebook import RunResult
 from perago.process.killing import LOG, VARIABLE
 from perago.protocol.budget import Budget
+from perago.tasks import spec
+from perago.tasks.declaration import task
 from tests.docs.pages import ROOT, blocks, every_page, names_in, rows, sections, text_of
 
 CLI = "docs/reference/cli.md"

@@ -9,9 +9,9 @@ import pytest
 
 from perago import TimeoutPolicy
 from perago.attempt.publisher import POLL_SECONDS
-from perago.definition import definition_of
 from perago.errors import StoreUnavailableError
 from perago.protocol.values import Status
+from perago.tasks.declaration import definition_of
 from perago.testing import Run
 from tests.faults.proxy import Drip, Hang, LoseAnswer, Rule
 from tests.lakefs import tasks

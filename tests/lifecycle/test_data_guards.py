@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from perago import WorkspaceSpec, require_file, task
 from perago.brokers.conductor.taskdef import taskdef
 from perago.data import max_drift, require_not_null, require_rows, require_unique, require_values
-from perago.definition import definition_of
 from perago.protocol.values import Status
+from perago.tasks.declaration import definition_of
 from perago.testing import Lab
 
 GOOD = "id,price\n1,2.5\n2,3.5\n3,4.5\n"

@@ -13,13 +13,13 @@ import pytest
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
-from perago.definition import definition_of
 from perago.errors import EventLogError
 from perago.observe import events
 from perago.observe.events import AttemptJournal, EventLog
 from perago.protocol.outcome import Outcome
 from perago.protocol.points import POINTS
 from perago.protocol.values import Attempt, Claim, Status
+from perago.tasks.declaration import definition_of
 from perago.testing import Lab
 from perago.testing.broker import ScriptedBroker
 from perago.workspace.rooms import AttemptRooms

@@ -24,12 +24,12 @@ from perago.attempt.report import report
 from perago.attempt.services import Shells
 from perago.attempt.staging import Stage
 from perago.attempt.working_copy import Change, Directory, Workplace
-from perago.definition import TaskDefinition, definition_of
 from perago.ports import Broker, Ledger, Room, Rooms, Store
 from perago.protocol.diff import diff
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Claim, Commit, Phase, WorkspaceInput
 from perago.stores.lakefs import hard
+from perago.tasks.declaration import TaskDefinition, definition_of
 from perago.testing import ManualClock
 from perago.workspace.scan import Baseline
 from tests.model.server import BRANCH, REPOSITORY, A, Library

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from perago.definition import definition_of
 from perago.ledger.sql import SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Commit, Staging, Status
+from perago.tasks.declaration import definition_of
 from perago.testing import Fault, Lab, ManualClock, Run
 from perago.workspace.sweeper import remove_room_of
 from tests.model.tasks import DEPOSITS, GIVEN

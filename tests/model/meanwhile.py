@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from perago.attempt.fence import AttemptFence, FencedHead, no_task
-from perago.definition import definition_of
 from perago.protocol.values import Commit, Status, WorkspaceInput
+from perago.tasks.declaration import definition_of
 from perago.testing import Lab, Run
 from perago.testing.faults import Scene
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from perago.definition import definition_of
 from perago.ledger.sql import SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
+from perago.tasks.declaration import definition_of
 from perago.testing import Lab, Run
 from tests.model import tasks
 from tests.model.search import explore

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from perago.observe import metrics
 from perago.observe.instruments import COUNTERS
 from perago.observe.metrics import MetricsWatcher
-from perago.spec import MetricSpec
+from perago.tasks.spec import MetricSpec
 from tests.observe import told
 from tests.observe.collector import Collector
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perago.clock import SystemClock
 from perago.observe.watchers import open_watchers
-from perago.spec import MetricSpec
+from perago.tasks.spec import MetricSpec
 from tests.observe import told
 from tests.observe.test_tasklog import Server
 

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from perago.cancelling import cancelled, on_cancel
 from perago.errors import TaskDefinitionError
 from perago.process import belongings
 from perago.process.reports import Send, Work
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Status
+from perago.tasks.cancellation import cancelled, on_cancel
 from tests.patience import until
 
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import pytest
 
-from perago.cancelling import Token, cancelled, current, holding, on_cancel
 from perago.process.pool import ProcessPool
 from perago.process.reports import Finished, Message, Report, WatchedExecutors
 from perago.process.threads import ThreadPool
+from perago.tasks.cancellation import Token, cancelled, current, holding, on_cancel
 from tests.patience import Deadline
 from tests.process import executors
 from tests.process.executors import claim

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perago.protocol.advice import ENOUGH, Observed, advise, percentile
 from perago.protocol.budget import Budget, refuse_budget
-from perago.spec import PublishBudget
+from perago.tasks.spec import PublishBudget
 
 SECONDS = st.floats(0, 1e4)
 

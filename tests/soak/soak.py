@@ -24,7 +24,6 @@ from tempfile import TemporaryDirectory
 
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.taskdef import taskdef
-from perago.definition import definition_of
 from perago.dev import Instance, ServerName, start
 from perago.dev.endpoints import variables
 from perago.errors import PeragoError
@@ -33,6 +32,7 @@ from perago.settings import ConductorSettings, LakeFSSettings
 from perago.stores.lakefs import LakeFSStore
 from perago.stores.lakefs.admin import create_repository, staging_branches
 from perago.stores.lakefs.manifests import Manifests
+from perago.tasks.declaration import definition_of
 from perago.transfer.cache import ContentCache
 from tests.faults.checker import Checker, Line
 from tests.patience import LIMIT

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from perago.cancelling import Token, holding
 from perago.errors import TaskFailed
 from perago.protocol.spark import SparkNeed
 from perago.protocol.values import Status
@@ -17,6 +16,7 @@ from perago.settings import SparkSettings
 from perago.spark.connect import CONNECT
 from perago.spark.jvm import JVM
 from perago.spark.session import AttemptSession
+from perago.tasks.cancellation import Token, holding
 from perago.testing import Lab
 from tests.patience import LIMIT, until
 from tests.spark import cluster_tasks as tasks

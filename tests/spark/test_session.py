@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from perago.cancelling import Token, holding
 from perago.errors import RuntimeConfigError, StaleAttemptError, TaskFailed
 from perago.ports import Site
 from perago.protocol.spark import SparkNeed
@@ -24,6 +23,7 @@ from perago.spark.errors import explained
 from perago.spark.jvm import JVM
 from perago.spark.launch import sweep
 from perago.spark.session import AttemptSession
+from perago.tasks.cancellation import Token, holding
 from perago.workspace.owner import is_alive
 from tests.patience import LIMIT, until
 from tests.spark.conftest import new_session

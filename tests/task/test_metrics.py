@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from perago.metrics import MetricRecorder, SinkRecorder
+from perago.tasks.metrics import MetricRecorder, SinkRecorder
 
 Sample = tuple[str, str, float, Mapping[str, str]]
 

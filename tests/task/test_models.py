@@ -14,8 +14,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, computed_field, field_validator
 
 from perago import task
-from perago.definition import TaskDefinition, definition_of
 from perago.errors import ResultError, TaskParamsError
+from perago.tasks.declaration import TaskDefinition, definition_of
 
 
 class Colour(Enum):

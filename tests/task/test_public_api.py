@@ -43,7 +43,7 @@ def test_guardrail_violations_are_one_family() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", ["perago", "perago.definition", "perago.attempt.lifecycle", "perago.testing"]
+    "first", ["perago", "perago.tasks.declaration", "perago.attempt.lifecycle", "perago.testing"]
 )
 def test_the_decorator_is_the_decorator_whatever_was_imported_before(first: str) -> None:
     """Names are loaded when first asked for: a submodule must never stand in for one."""

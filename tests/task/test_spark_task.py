@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from perago import TaskDefinitionError, WorkspaceSpec, data, task
-from perago.definition import Role, definition_of
 from perago.protocol.spark import SparkNeed
 from perago.spark import SparkSpec, SparkWorkspace
+from perago.tasks.declaration import Role, definition_of
 from tests.patience import LIMIT
 
 if TYPE_CHECKING:

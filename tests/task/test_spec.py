@@ -27,7 +27,7 @@ from perago import (
 from perago.protocol.budget import Budget
 from perago.protocol.guard import ForbidGlob, RequireDir, RequireFile, RequireGlob
 from perago.protocol.paths import Selection
-from perago.spec import Guard
+from perago.tasks.spec import Guard
 
 BUDGET: dict[str, Any] = {
     "observed_merge_p99_seconds": 2,

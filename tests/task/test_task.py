@@ -24,8 +24,8 @@ from perago import (
     WorkspaceSpec,
     task,
 )
-from perago.definition import Role, TaskDefinition, definition_of
 from perago.protocol.budget import Budget
+from perago.tasks.declaration import Role, TaskDefinition, definition_of
 
 T = TypeVar("T")
 EMAIL = "team@example.com"

@@ -18,9 +18,9 @@ from pydantic import (
 )
 
 from perago import WorkspaceSpec, task
-from perago.definition import definition_of
 from perago.errors import UsageError, WorkflowDefinitionError
-from perago.shapes import shape_of
+from perago.tasks.declaration import definition_of
+from perago.tasks.shapes import shape_of
 from perago.workflow.inputs import TaskShape, check_names
 
 SHAPE = TaskShape(

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perago.attempt.progress import Track
-from perago.definition import TaskDefinition
 from perago.errors import LedgerUnavailableError, StoreError
 from perago.ports import Clock, Ledger, Store
 from perago.protocol.adoption import ADOPT, INTEND, Adopt, Posting, Terms, judge, params_digest
@@ -22,6 +21,7 @@ from perago.protocol.data import Verdict, told
 from perago.protocol.job import split_input
 from perago.protocol.publication import Decision, Keep, Refuse
 from perago.protocol.values import Claim, Commit, StagedWorkspace, WorkspaceInput
+from perago.tasks.declaration import TaskDefinition
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from perago.protocol.data import DataGuard, Measure, Table, Verdict
 from perago.protocol.guard import FileGuard, Tree
 from perago.protocol.outcome import describe
 from perago.protocol.values import Phase
-from perago.spec import Guard
+from perago.tasks.spec import Guard
 
 Tables = dict[str, Table | None]
 _LOOK = "look at these rows, then correct the data or the task"

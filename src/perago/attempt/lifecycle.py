@@ -40,9 +40,7 @@ from perago.attempt.services import Shells
 from perago.attempt.staging import Stage
 from perago.attempt.working_copy import Change, Directory, InPlace, Workplace
 from perago.attempt.working_directory import in_place
-from perago.definition import Role, TaskDefinition
 from perago.errors import PeragoError, ResultError
-from perago.metrics import SinkRecorder
 from perago.ports import (
     Engine,
     Fetch,
@@ -68,6 +66,8 @@ from perago.protocol.values import (
     WorkspaceInput,
 )
 from perago.redaction import hidden_facts, hide
+from perago.tasks.declaration import Role, TaskDefinition
+from perago.tasks.metrics import SinkRecorder
 from perago.workspace.scan import baseline
 
 

@@ -9,8 +9,8 @@ import typer
 from perago.cli.screen import AsJson, emit, fields, note, plain, say, table
 
 if TYPE_CHECKING:
-    from perago.definition import TaskDefinition
     from perago.settings import Settings
+    from perago.tasks.declaration import TaskDefinition
 
 Modules = Annotated[
     list[str],
@@ -37,7 +37,7 @@ def check(targets: Targets, as_json: AsJson = False) -> None:
     """
     from perago.brokers.conductor.registering import check_workflow
     from perago.cli.workflow_source import modules_and_workflows
-    from perago.modules import load_tasks
+    from perago.tasks.loading import load_tasks
     from perago.wiring import settings_here
 
     modules, workflows = modules_and_workflows(targets, "check")

@@ -23,7 +23,7 @@ def extract(
     """Write the Conductor TaskDef of each task: an object for one task, a list for several."""
     from perago.brokers.conductor.taskdef import taskdef, warnings_of
     from perago.errors import UsageError
-    from perago.modules import load_tasks
+    from perago.tasks.loading import load_tasks
 
     tasks = load_tasks(modules)
     definitions = [taskdef(task) for task in tasks.values()]

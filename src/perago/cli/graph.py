@@ -14,7 +14,7 @@ from perago.cli.screen import AsJson, emit, note, plain, say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perago.definition import TaskDefinition
+    from perago.tasks.declaration import TaskDefinition
     from perago.workflow.graph import Graph
 
 
@@ -64,7 +64,7 @@ def graph(
 
     from perago.brokers.conductor.registering import check_workflow
     from perago.errors import UsageError
-    from perago.modules import load_tasks
+    from perago.tasks.loading import load_tasks
     from perago.workflow.graph import graph_of
 
     definition = _definition(target)
@@ -97,7 +97,7 @@ def _definition(target: str) -> Mapping[str, object]:
     from perago.brokers.conductor.builder import definition_of_builder
     from perago.cli.workflow_source import workflow_file
     from perago.errors import UsageError
-    from perago.modules import load_attribute
+    from perago.tasks.loading import load_attribute
 
     if target.endswith(".json"):
         return workflow_file(Path(target))

@@ -13,7 +13,7 @@ from perago.cli.help import Command, Group
 from perago.cli.screen import AsJson, emit, note, plain, say
 
 if TYPE_CHECKING:
-    from perago.definition import TaskDefinition
+    from perago.tasks.declaration import TaskDefinition
     from perago.workflow.scaffold import Param, Part, Scaffold
 
 app = typer.Typer(cls=Group, help="Write a workflow from tasks.", no_args_is_help=True)
@@ -46,7 +46,7 @@ def workflow(
     """
     from perago.brokers.conductor.registering import check_workflow
     from perago.errors import UsageError
-    from perago.modules import load_tasks
+    from perago.tasks.loading import load_tasks
     from perago.workflow.scaffold import scaffold
 
     if output.suffix != ".json":

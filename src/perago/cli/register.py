@@ -38,7 +38,7 @@ def register(
     from perago.brokers.conductor import registering
     from perago.brokers.conductor.taskdef import warnings_of
     from perago.cli.workflow_source import modules_and_workflows
-    from perago.modules import load_tasks
+    from perago.tasks.loading import load_tasks
     from perago.wiring import conductor_of, settings_here
 
     modules, workflows = modules_and_workflows(targets, "register")

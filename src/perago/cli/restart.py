@@ -71,7 +71,7 @@ def _here(found: Here, before: Execution, settings: Settings, jobs: int, *, as_j
     from perago.cli.seed import chosen_store
     from perago.cli.session import Session
     from perago.cli.workflow_source import WorkflowSource
-    from perago.modules import load_tasks
+    from perago.tasks.loading import load_tasks
     from perago.wiring import open_store
 
     run: RunRecord = found.run

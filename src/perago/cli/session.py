@@ -12,10 +12,10 @@ from perago.cli.screen import plain, say
 from perago.cli.seed import chosen_store
 from perago.cli.view import View, view_for
 from perago.cli.workflow_source import WorkflowSource
-from perago.definition import TaskDefinition
 from perago.errors import PeragoError
-from perago.modules import load_tasks
 from perago.settings import Settings
+from perago.tasks.declaration import TaskDefinition
+from perago.tasks.loading import load_tasks
 from perago.tidy import (
     drop_branches,
     lakefs_orphans,

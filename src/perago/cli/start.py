@@ -31,9 +31,9 @@ def start(
     runs and starts again with new code and settings.
     """
     from perago.errors import UsageError
-    from perago.modules import load_tasks
     from perago.process.killing import KillAt
     from perago.settings import keys_withheld
+    from perago.tasks.loading import load_tasks
     from perago.wiring import conductor_of, settings_here
 
     settings = settings_here()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from perago.brokers.conductor.builder import definition_of_builder
 from perago.brokers.local import parse_workflow
-from perago.definition import TaskDefinition
 from perago.errors import UsageError, WorkflowDefinitionError
-from perago.modules import load_attribute, load_tasks
 from perago.protocol.reading import OutOfBoundsError, read_json
-from perago.shapes import shape_of
+from perago.tasks.declaration import TaskDefinition
+from perago.tasks.loading import load_attribute, load_tasks
+from perago.tasks.shapes import shape_of
 from perago.workflow.inputs import check_names
 from perago.workflow.scaffold import reference_name
 

@@ -16,9 +16,9 @@ from perago.cli.workflow_source import (
     load_source,
     workflow_file,
 )
-from perago.definition import ATTRIBUTE, TaskDefinition
 from perago.errors import TaskDefinitionError, UsageError
-from perago.modules import load_tasks
+from perago.tasks.declaration import ATTRIBUTE, TaskDefinition
+from perago.tasks.loading import load_tasks
 
 One = str | ModuleType | Callable[..., Any]
 Tasks = One | Iterable[One]

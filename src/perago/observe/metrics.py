@@ -15,7 +15,7 @@ from perago.observe.running import Attempts, Ended, fence_of
 from perago.observe.telemetry import Warn, attempt_to, installed
 from perago.protocol.values import Claim, Phase
 from perago.settings import Settings
-from perago.spec import MetricSpec
+from perago.tasks.spec import MetricSpec
 
 if TYPE_CHECKING:
     from perago.observe.instruments import Instruments

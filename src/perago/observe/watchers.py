@@ -17,7 +17,7 @@ from perago.observe.secrets import Secrets
 from perago.observe.tasklog import Logs, TaskLog
 from perago.ports import Clock
 from perago.settings import Settings, weak_keys
-from perago.spec import MetricSpec
+from perago.tasks.spec import MetricSpec
 
 
 @dataclass(frozen=True, slots=True)

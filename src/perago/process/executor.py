@@ -11,7 +11,6 @@ import traceback
 from contextlib import suppress
 from typing import Final
 
-from perago.cancelling import Token, holding
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.process import belongings
 from perago.process.channel import ExecutorsEnd
@@ -30,6 +29,7 @@ from perago.process.messages import (
 from perago.process.reports import Body, Make, Work
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Status
+from perago.tasks.cancellation import Token, holding
 
 SIGN_SECONDS: Final = 2.0
 """How often a busy executor says that it lives."""

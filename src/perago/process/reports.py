@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from perago.cancelling import Token
 from perago.errors import PeragoError
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
+from perago.tasks.cancellation import Token
 
 Body = dict[str, object]
 Send = Callable[[Body], None]

@@ -14,12 +14,12 @@ import uuid
 from contextlib import suppress
 from typing import Self
 
-from perago.cancelling import Token, holding
 from perago.errors import UsageError
 from perago.process.executor import as_start_error, run
 from perago.process.messages import body_of
 from perago.process.reports import Body, Finished, Make, Message, Report, Seen, StartFailed
 from perago.protocol.values import Claim
+from perago.tasks.cancellation import Token, holding
 
 
 class ThreadPool:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from perago.spark.source import register
     from perago.spark.workspace import SparkWorkspace
-    from perago.spec import SparkSpec
+    from perago.tasks.spec import SparkSpec
 
 __all__ = ["SparkSpec", "SparkWorkspace", "register"]
 
 _HOME = {
-    "SparkSpec": "perago.spec",
+    "SparkSpec": "perago.tasks.spec",
     "SparkWorkspace": "perago.spark.workspace",
     "register": "perago.spark.source",
 }

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from perago.cancelling import on_cancel
 from perago.errors import RuntimeConfigError, StaleAttemptError
 from perago.protocol.spark import SparkNeed, split
 from perago.settings import SparkSettings
 from perago.spark.connect import CONNECT, Connect
 from perago.spark.jvm import JVM, Jvm
+from perago.tasks.cancellation import on_cancel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,6 @@ from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
 from perago.computing import Computing
-from perago.definition import TaskDefinition, definition_of
 from perago.errors import UsageError
 from perago.ledger.settling import settling
 from perago.observe.events import AttemptJournal, EventLog
@@ -24,6 +23,7 @@ from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput
 from perago.settings import SparkSettings
 from perago.stores.embedded import EmbeddedStore
+from perago.tasks.declaration import TaskDefinition, definition_of
 from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
 from perago.testing.faults import Counted, Crashed, Fault, Scene

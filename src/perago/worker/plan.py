@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perago.brokers.conductor.client import ConductorClient
-from perago.definition import TaskDefinition
 from perago.ports import Clock
 from perago.process.reports import WatchedExecutors
 from perago.settings import Settings
+from perago.tasks.declaration import TaskDefinition
 from perago.worker.aftermath import Grounds
 from perago.worker.reporter import Channels
 from perago.worker.watching import Watcher

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perago.brokers.conductor.client import ConductorClient
-from perago.definition import TaskDefinition
 from perago.errors import RuntimeConfigError
+from perago.tasks.declaration import TaskDefinition
 
 
 def refuse_unregistered(client: ConductorClient, tasks: Mapping[str, TaskDefinition]) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from perago.brokers.local import Runner
 from perago.cli.seed import chosen_store
-from perago.modules import load_tasks
+from perago.tasks.loading import load_tasks
 from perago.tidy import (
     drop_branches,
     lakefs_orphans,

@@ -10,9 +10,9 @@ from perago.brokers.conductor.registration import Registration, registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import parse_workflow
 from perago.brokers.local.writers import refuse_parallel_writers
-from perago.definition import TaskDefinition
 from perago.errors import WorkflowDefinitionError
-from perago.shapes import shape_of
+from perago.tasks.declaration import TaskDefinition
+from perago.tasks.shapes import shape_of
 from perago.workflow.chain import refuse_unchained_writers
 from perago.workflow.inputs import check_names
 from perago.workflow.tracing import walk

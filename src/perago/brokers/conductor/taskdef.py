@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from perago.definition import TaskDefinition
 from perago.protocol.data import DataGuard
+from perago.tasks.declaration import TaskDefinition
 
 WORKSPACE_SCHEMA: dict[str, Any] = {
     "type": "object",

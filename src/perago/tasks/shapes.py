@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import AliasChoices, AliasPath, BaseModel, RootModel
 from pydantic.fields import FieldInfo
 
-from perago.definition import TaskDefinition
+from perago.tasks.declaration import TaskDefinition
 from perago.workflow.inputs import TaskShape
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-from perago.definition import ATTRIBUTE, TaskDefinition
 from perago.errors import PeragoError, TaskDefinitionError, UsageError
+from perago.tasks.declaration import ATTRIBUTE, TaskDefinition
 
 
 def load_tasks(modules: Iterable[str]) -> dict[str, TaskDefinition]:

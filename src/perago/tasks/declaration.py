@@ -15,12 +15,12 @@ from typing import Any, ParamSpec, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from perago.errors import ResultError, TaskDefinitionError, TaskParamsError
-from perago.metrics import MetricRecorder
 from perago.protocol import plain
 from perago.protocol.budget import Budget, response_warning
 from perago.protocol.data import DataGuard
 from perago.protocol.guard import FileGuard
-from perago.spec import MetricSpec, SparkSpec, TaskControls, WorkspaceSpec, declared
+from perago.tasks.metrics import MetricRecorder
+from perago.tasks.spec import MetricSpec, SparkSpec, TaskControls, WorkspaceSpec, declared
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")

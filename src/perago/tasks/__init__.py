@@ -1,0 +1,1 @@
+"""What an author declares: the decorator, its specifications, and how modules are loaded."""
