@@ -26,6 +26,7 @@ from typing import Any
 
 from dotenv import dotenv_values
 
+from perago.app.local import conductor_of, lakefs_of
 from perago.brokers.conductor import client as conductor
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.errors import Call
@@ -36,7 +37,6 @@ from perago.stores.lakefs import client as lakefs
 from perago.stores.lakefs.errors import Call as StoreCall
 from perago.stores.lakefs.store import LakeFSStore
 from perago.transfer.wire import path_of
-from perago.wiring import conductor_of, lakefs_of
 
 START_SECONDS = 60.0
 END_SECONDS = 60.0

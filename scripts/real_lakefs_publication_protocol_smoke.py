@@ -22,6 +22,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
+from perago.app.local import lakefs_of
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
@@ -36,7 +37,6 @@ from perago.stores.lakefs.store import LakeFSStore
 from perago.tasks.declaration import definition_of
 from perago.testing import ScriptedBroker
 from perago.transfer.wire import path_of
-from perago.wiring import lakefs_of
 from perago.workspace.rooms import AttemptRooms
 
 PREFIX = "perago-smoke"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.doctor import Finding, Health, examine
+from perago.app.doctor import Finding, Health, examine
 from perago.settings import load_settings
 
 

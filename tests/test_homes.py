@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perago import homes, roots
+from perago.app.local import Home
 from perago.errors import RuntimeConfigError
-from perago.wiring import Home
 
 
 @pytest.fixture(autouse=True)

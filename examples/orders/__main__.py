@@ -10,8 +10,8 @@ from pathlib import Path
 
 from examples.orders.data import day_of
 from examples.showing import console, perago, what_next
+from perago.app.local import home_here
 from perago.errors import PeragoError
-from perago.wiring import home_here
 
 HERE = Path("examples/orders")
 REPOSITORY = "orders"

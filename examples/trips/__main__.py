@@ -12,9 +12,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from examples.showing import console, perago, what_next
+from perago.app.local import Home, home_here
 from perago.errors import PeragoError
 from perago.spark import java
-from perago.wiring import Home, home_here
 
 HERE = Path("examples/trips")
 REPOSITORY = "trips"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from perago.app.local import Home
 from perago.dev import LakeFSEndpoint
-from perago.wiring import Home
 from tests.cli.conftest import Perago
 from tests.lakefs_lab import new_name
 from tests.patience import LIMIT, until

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from perago.app.cleanup import finish_replacements, forgotten_scratch
 from perago.dev import LakeFSEndpoint
 from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
-from perago.tidy import finish_replacements, forgotten_scratch
 from perago.transfer.wire import path_of
 from tests.cli.conftest import Perago
 from tests.lakefs_lab import ArrangedLakeFS, new_name

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from perago.app.local import Home
 from perago.cli import screen
 from perago.cli.seed import read_input
 from perago.cli.workflow_source import workflow_file
 from perago.errors import PeragoError, RuntimeConfigError, UsageError
 from perago.protocol.printable import printable
 from perago.settings import load_settings
-from perago.wiring import Home
 from tests.cli.conftest import Perago, written
 from tests.test_architecture import MODULES, Module
 

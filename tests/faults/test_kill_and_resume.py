@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from perago.app.local import Home
 from perago.protocol.values import Status
-from perago.wiring import Home
 from tests import injection
 from tests.patience import LIMIT
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from perago.app.local import ledger_of
 from perago.errors import LedgerUnavailableError, RuntimeConfigError
 from perago.ledger.patience import Rested
 from perago.ledger.postgres import PostgresDatabase
@@ -20,7 +21,6 @@ from perago.ledger.sql import TABLE, Row, SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
 from perago.protocol.adoption import Completion
 from perago.settings import load_settings
-from perago.wiring import ledger_of
 from tests.ledger.postgres import PASSWORD, PostgresServer
 from tests.ledger.postings import FIRST, LANDED
 from tests.patience import LIMIT, scaled

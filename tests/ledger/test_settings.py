@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from perago.app.local import ledger_of
 from perago.errors import RuntimeConfigError
 from perago.observe.secrets import HIDDEN, Secrets
 from perago.settings import LedgerSettings, load_settings
-from perago.wiring import ledger_of
 
 
 def read(text: str, directory: Path = Path("/nowhere")) -> LedgerSettings | None:

@@ -11,9 +11,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from perago.app.local import ledger_of
 from perago.protocol.adoption import Completion
 from perago.settings import load_settings
-from perago.wiring import ledger_of
 from tests.ledger.postings import LANDED
 
 

@@ -105,7 +105,7 @@ def test_t1_a_wrong_spec_is_refused_where_it_is_written(values: dict[str, Any], 
 
 def test_x1_declaring_a_spark_task_imports_neither_pyspark_nor_pyarrow() -> None:
     code = (
-        "import sys, perago, perago.data, perago.spark, perago.spark.workspace, perago.computing;"
+        "import sys, perago, perago.data, perago.spark, perago.spark.workspace, perago.app.engines;"
         "from perago import task; from perago.spark import SparkSpec, SparkWorkspace;"
         "print(sorted({'pyspark', 'pyarrow', 'py4j'} & {*sys.modules}))"
     )

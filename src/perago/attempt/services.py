@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from perago.computing import Computing
+from perago.app.engines import Computing
 from perago.ports import Broker, Clock, Engines, Journal, Ledger, Rooms, Store
 from perago.prefetch import Ahead, when_wanted
 from perago.protocol.values import Staging

@@ -93,8 +93,8 @@ def delete(
 
 
 def _open(store: str, repository: str | None) -> tuple[EmbeddedStore | LakeFSBranches, str]:
+    from perago.app.local import home_here
     from perago.stores.embedded import EmbeddedStore
-    from perago.wiring import home_here
 
     place, name = place_of(home_here(), store, repository)
     if isinstance(place, EmbeddedStore):

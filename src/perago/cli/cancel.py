@@ -21,9 +21,9 @@ def cancel(
 
     Attempts that are under way are stopped and publish nothing.
     """
+    from perago.app.local import settings_here
     from perago.cli.steering import steered
     from perago.errors import UsageError
-    from perago.wiring import settings_here
 
     with steered(settings_here(), workflow) as found:
         before = found.read()

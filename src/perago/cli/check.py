@@ -35,10 +35,10 @@ def check(targets: Targets, as_json: AsJson = False) -> None:
     Workflow files are checked for what would lose data: two tasks that write one branch at the
     same time, or one after the other without the later one reading the earlier one's output.
     """
+    from perago.app.local import settings_here
     from perago.brokers.conductor.registering import check_workflow
     from perago.cli.workflow_source import modules_and_workflows
     from perago.tasks.loading import load_tasks
-    from perago.wiring import settings_here
 
     modules, workflows = modules_and_workflows(targets, "check")
     found = load_tasks(modules)

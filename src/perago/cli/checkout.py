@@ -31,10 +31,10 @@ def checkout(
     as_json: AsJson = False,
 ) -> None:
     """Copy one version to a directory; the copies are yours, the store stays as it is."""
+    from perago.app.local import home_of, settings_here
     from perago.spark.origin import Origin
     from perago.stores.spans import Listed
     from perago.transfer.filling import refuse_used
-    from perago.wiring import home_of, settings_here
 
     select, settings = selection_of(prefix), settings_here()
     refuse_used(directory)

@@ -11,13 +11,13 @@ from perago.cli import completion
 from perago.errors import UsageError
 
 if TYPE_CHECKING:
+    from perago.app.local import Home
     from perago.observe.events import EventLog
     from perago.protocol.paths import Selection
     from perago.settings import Settings
     from perago.stores.embedded import EmbeddedStore
     from perago.stores.lakefs.store import LakeFSStore
     from perago.stores.spans import Listed
-    from perago.wiring import Home
 
     Looked = EmbeddedStore | LakeFSStore
 
@@ -65,8 +65,8 @@ def selection_of(prefix: str) -> Selection:
 
 def place_of(home: Home, store: str, repository: str | None) -> tuple[Looked, str]:
     """Return the store and the repository that are meant."""
+    from perago.app.local import lakefs_here
     from perago.cli.seed import chosen_store
-    from perago.wiring import lakefs_here
 
     if chosen_store(store) == "embedded":
         return home.existing().store, repository_of(home, repository)

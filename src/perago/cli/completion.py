@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 if TYPE_CHECKING:
-    from perago.wiring import Home
+    from perago.app.local import Home
 
 _RECENT: Final = 50
 _MOST: Final = 200
@@ -87,15 +87,15 @@ def _embedded_repositories(home: Home) -> list[str]:
 
 
 def _lakefs_repositories() -> list[str]:
+    from perago.app.local import lakefs_here
     from perago.stores.lakefs.admin import repositories as listed
-    from perago.wiring import lakefs_here
 
     return list(islice(listed(lakefs_here().client), _MOST))
 
 
 def _lakefs_branches(repository: str | None) -> Offered:
+    from perago.app.local import lakefs_here
     from perago.stores.lakefs.admin import visible_branches
-    from perago.wiring import lakefs_here
 
     if repository is None:
         known = _lakefs_repositories()
@@ -122,7 +122,7 @@ def _within_patience(find: Callable[[], Offered]) -> Offered:
 
 def _offered(incomplete: str, find: Callable[[Home], Offered]) -> Offered:
     """Look into the home of this directory; an error would be printed into a prompt."""
-    from perago.wiring import home_here
+    from perago.app.local import home_here
 
     words: Offered = []
     with redirect_stderr(StringIO()), suppress(Exception):

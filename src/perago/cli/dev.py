@@ -194,7 +194,7 @@ def shell(
 
 
 def _home() -> Path:
-    from perago.wiring import settings_here
+    from perago.app.local import settings_here
 
     return settings_here().home
 

@@ -30,7 +30,7 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """List the files that differ between two versions, or what the newest commit changed."""
-    from perago.wiring import home_here
+    from perago.app.local import home_here
 
     select = selection_of(prefix)
     place, name = place_of(home_here(), store, repository)

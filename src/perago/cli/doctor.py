@@ -37,9 +37,9 @@ def doctor(
 
     With --repo it rehearses an attempt on scratch branches, which it deletes again.
     """
-    from perago.doctor import examine
+    from perago.app.doctor import examine
+    from perago.app.local import settings_here
     from perago.tasks.loading import load_tasks
-    from perago.wiring import settings_here
 
     tasks = list(load_tasks(modules or []).values())
     findings = []

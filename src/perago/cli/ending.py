@@ -11,8 +11,8 @@ from perago.cli.exits import FAILED, INTERRUPTED
 from perago.cli.screen import block, emit, fields, note, plain, say
 
 if TYPE_CHECKING:
+    from perago.app.local import Home
     from perago.brokers.local import RunRecord
-    from perago.wiring import Home
 
 
 def warn(warnings: Sequence[str], *, as_json: bool) -> None:

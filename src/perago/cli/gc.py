@@ -12,9 +12,9 @@ from perago.cli.exits import exit_code
 from perago.cli.screen import AsJson, emit, plain, say, size
 
 if TYPE_CHECKING:
+    from perago.app.cleanup import Judged
+    from perago.app.local import Home
     from perago.errors import PeragoError
-    from perago.tidy import Judged
-    from perago.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove orphaned directories, staging branches of ended attempts, and unreachable content."""
+    from perago.app.local import home_here, settings_here
     from perago.errors import RuntimeConfigError
-    from perago.wiring import home_here, settings_here
 
     age = _seconds("--older-than", older_than)
     ttl = settings_here().gc_ttl_seconds
@@ -108,8 +108,8 @@ def _judged(home: Home, repositories: list[str], age: float, *, delete: bool) ->
     """Ask Conductor about every staging branch first; only then is any of them removed."""
     if not repositories:
         return []
-    from perago.tidy import conductor_leftovers, drop_branches, executions_in_progress
-    from perago.wiring import conductor_of, lakefs_here, settings_here
+    from perago.app.cleanup import conductor_leftovers, drop_branches, executions_in_progress
+    from perago.app.local import conductor_of, lakefs_here, settings_here
 
     client, store = conductor_of(settings_here()), lakefs_here()
     try:
@@ -133,8 +133,8 @@ def _fenced(repositories: list[str], age: float, found: Found) -> None:
     """Tidy what the hard fence has left: half-done replacements and scratch branches."""
     if not repositories:
         return
-    from perago.tidy import drop_branches, finish_replacements, forgotten_scratch
-    from perago.wiring import lakefs_here
+    from perago.app.cleanup import drop_branches, finish_replacements, forgotten_scratch
+    from perago.app.local import lakefs_here
 
     store = lakefs_here()
     for repository in repositories:
@@ -149,7 +149,7 @@ def _fenced(repositories: list[str], age: float, found: Found) -> None:
 
 def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> PeragoError | None:
     """Tidy what runs without Conductor left; return why lakeFS could not be asked."""
-    from perago.tidy import drop_branches, orphaned_branches, sweep_rooms
+    from perago.app.cleanup import drop_branches, orphaned_branches, sweep_rooms
 
     rooms = sweep_rooms(home, ttl, dry_run=not found.deleted)
     branches = orphaned_branches(home)
@@ -167,9 +167,9 @@ def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> PeragoError 
 
 def _tidy_lakefs(home: Home, branches: list[tuple[str, str]], found: Found) -> PeragoError | None:
     """Add the branches that runs of this home left on lakeFS; the rest does not depend on it."""
+    from perago.app.cleanup import drop_branches, lakefs_orphans, lakefs_repositories
+    from perago.app.local import lakefs_here
     from perago.errors import NotFoundError, PeragoError
-    from perago.tidy import drop_branches, lakefs_orphans, lakefs_repositories
-    from perago.wiring import lakefs_here
 
     repositories = lakefs_repositories(home)
     if not repositories:

@@ -35,8 +35,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show input, phases with their times, guards, changes and the end of attempts or commits."""
+    from perago.app.local import home_here
     from perago.errors import NotFoundError, UsageError
-    from perago.wiring import home_here
 
     home = home_here()
     events = events_of(home if store == "lakefs" else home.existing())

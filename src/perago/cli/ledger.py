@@ -42,8 +42,8 @@ def show(
 
     What is not known is said to be unknown: an execution that died in between says no more.
     """
+    from perago.app.local import ledger_of, settings_here
     from perago.errors import RuntimeConfigError
-    from perago.wiring import ledger_of, settings_here
 
     settings = settings_here()
     ledger = ledger_of(settings)

@@ -23,8 +23,8 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """Show who published what on a branch, which attempt it was, and what it replaced."""
+    from perago.app.local import home_here
     from perago.observe.history import publications, relocations
-    from perago.wiring import home_here
 
     home = home_here()
     place, name = place_of(home, store, named_once(repository, repo))

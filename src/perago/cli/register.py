@@ -35,11 +35,11 @@ def register(
 
     What the server has already is left alone, so it is safe to repeat.
     """
+    from perago.app.local import conductor_of, settings_here
     from perago.brokers.conductor import registering
     from perago.brokers.conductor.taskdef import warnings_of
     from perago.cli.workflow_source import modules_and_workflows
     from perago.tasks.loading import load_tasks
-    from perago.wiring import conductor_of, settings_here
 
     modules, workflows = modules_and_workflows(targets, "register")
     tasks = load_tasks(modules)

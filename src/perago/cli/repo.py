@@ -46,10 +46,10 @@ def init(
     With --fence hard it commits one file, _lakefs_actions/perago_fence.yaml, to the branch, and
     tries on a scratch branch that it holds. Other actions are left alone.
     """
+    from perago.app.local import lakefs_here
     from perago.errors import AlreadyExistsError
     from perago.stores.lakefs.admin import create_repository
     from perago.stores.lakefs.installing import install_fence
-    from perago.wiring import lakefs_here
 
     store = lakefs_here()
     try:

@@ -53,10 +53,10 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show attempts, phases and publish latencies of each task, with a budget that fits them."""
+    from perago.app.local import home_of, settings_here
     from perago.cli.picture import check_target, draw
     from perago.cli.seed import chosen_store
     from perago.observe.figures import Chosen
-    from perago.wiring import home_of, settings_here
 
     if engine not in ENGINES:
         raise UsageError(f"there is no engine {engine!r}", remedy=f"use {', '.join(ENGINES)}")

@@ -35,9 +35,9 @@ def restart(
 
     All other input is the same. A local run is run here, one on Conductor is submitted.
     """
+    from perago.app.local import settings_here
     from perago.cli.steering import Here, OnConductor, steered
     from perago.settings import keys_withheld
-    from perago.wiring import settings_here
 
     settings = settings_here()
     with steered(settings, workflow) as found:
@@ -57,8 +57,8 @@ def restart(
 def _on_conductor(
     found: OnConductor, before: Execution, settings: Settings, *, wait: bool, as_json: bool
 ) -> None:
+    from perago.app.local import lakefs_of
     from perago.cli.submit import start_on_conductor
-    from perago.wiring import lakefs_of
 
     given = _renewed(before, lambda: lakefs_of(settings))
     start_on_conductor(
@@ -67,12 +67,12 @@ def _on_conductor(
 
 
 def _here(found: Here, before: Execution, settings: Settings, jobs: int, *, as_json: bool) -> None:
+    from perago.app.local import open_store
     from perago.cli.ending import conclude
     from perago.cli.seed import chosen_store
     from perago.cli.session import Session
     from perago.cli.workflow_source import WorkflowSource
     from perago.tasks.loading import load_tasks
-    from perago.wiring import open_store
 
     run: RunRecord = found.run
     kind = chosen_store(run.store)

@@ -100,13 +100,13 @@ def run(
 
     Kill it whenever you like: nothing half-done is ever visible, and --resume goes on.
     """
+    from perago.app.local import home_of, open_store, settings_here
     from perago.cli.seed import chosen_store, read_input, workspace_for
     from perago.cli.session import LONGEST_DELAY, Session
     from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
     from perago.process.killing import KillAt
     from perago.settings import keys_withheld
-    from perago.wiring import home_of, open_store, settings_here
 
     settings = settings_here()
     context.with_resource(keys_withheld(os.environ))

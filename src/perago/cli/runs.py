@@ -10,8 +10,8 @@ import typer
 from perago.cli.screen import AsJson, emit, plain, say, table, when
 
 if TYPE_CHECKING:
+    from perago.app.local import Home
     from perago.brokers.local import RunRecord
-    from perago.wiring import Home
 
 INTERRUPTED = "INTERRUPTED"
 _COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", INTERRUPTED: "yellow"}
@@ -23,7 +23,7 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List local runs, newest first; one that did not end can be resumed."""
-    from perago.wiring import home_here
+    from perago.app.local import home_here
 
     home = home_here().existing()
     found = home.state.runs(limit)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from perago.app.local import StoreKind
 from perago.cli.workflow_source import WorkflowSource
 from perago.errors import NotFoundError, UsageError
 from perago.ports import Store
@@ -14,7 +15,6 @@ from perago.protocol.reading import OutOfBoundsError, read_json
 from perago.protocol.replacement import KIND
 from perago.protocol.values import Commit
 from perago.stores.embedded import EmbeddedStore
-from perago.wiring import StoreKind
 
 if TYPE_CHECKING:
     from perago.stores.lakefs.store import LakeFSStore

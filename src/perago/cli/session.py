@@ -7,6 +7,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from perago.app.cleanup import (
+    drop_branches,
+    lakefs_orphans,
+    lakefs_repositories,
+    orphaned_branches,
+    sweep_rooms,
+)
+from perago.app.local import Home, LocalWork, StoreKind, lakefs_of, local_pool, local_runner
 from perago.brokers.local import Runner, RunRecord, RunStatus
 from perago.cli.screen import plain, say
 from perago.cli.seed import chosen_store
@@ -16,14 +24,6 @@ from perago.errors import PeragoError
 from perago.settings import Settings
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
-from perago.tidy import (
-    drop_branches,
-    lakefs_orphans,
-    lakefs_repositories,
-    orphaned_branches,
-    sweep_rooms,
-)
-from perago.wiring import Home, LocalWork, StoreKind, lakefs_of, local_pool, local_runner
 
 LONGEST_DELAY = 1.0
 """Seconds before a retry: delays are for servers in trouble, and here somebody is looking."""

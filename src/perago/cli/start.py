@@ -30,11 +30,11 @@ def start(
     Ctrl-C or SIGTERM finishes what runs and ends; a second one ends at once. SIGHUP finishes what
     runs and starts again with new code and settings.
     """
+    from perago.app.local import conductor_of, settings_here
     from perago.errors import UsageError
     from perago.process.killing import KillAt
     from perago.settings import keys_withheld
     from perago.tasks.loading import load_tasks
-    from perago.wiring import conductor_of, settings_here
 
     settings = settings_here()
     withheld = context.with_resource(keys_withheld(os.environ))
@@ -45,11 +45,11 @@ def start(
     tasks = load_tasks(modules)
     client = conductor_of(settings)  # Says what to install before the rest is imported.
 
+    from perago.app.worker import store_of, watched
     from perago.worker.plan import Plan
     from perago.worker.starting import refuse_unregistered
     from perago.worker.state import lock_root
     from perago.worker.supervisor import Ending
-    from perago.workshop import store_of, watched
     from perago.workspace.rooms import claim_root
 
     store_of(settings, tasks)

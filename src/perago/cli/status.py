@@ -16,8 +16,8 @@ def status(as_json: AsJson = False) -> None:
 
     Ends with 0 when it would take a task now, with 1 when not.
     """
+    from perago.app.local import settings_here
     from perago.clock import SystemClock
-    from perago.wiring import settings_here
     from perago.worker.state import in_use, read_state
 
     root = settings_here().workspace_root

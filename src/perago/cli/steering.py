@@ -19,10 +19,10 @@ from perago.errors import UsageError
 from perago.process.lock import held, run_lock
 
 if TYPE_CHECKING:
+    from perago.app.local import Home
     from perago.brokers.conductor.client import ConductorClient
     from perago.cli.view import View
     from perago.settings import Settings
-    from perago.wiring import Home
 
 Id = Annotated[
     str,
@@ -120,7 +120,7 @@ class Here:
 @contextmanager
 def steered(settings: Settings, given: str) -> Iterator[Steered]:
     """Find a workflow by its id: here first, then on the configured Conductor."""
-    from perago.wiring import conductor_of, home_of
+    from perago.app.local import conductor_of, home_of
 
     home = home_of(settings)
     try:

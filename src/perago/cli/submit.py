@@ -45,8 +45,8 @@ def submit(
 
     Workers run it: perago start. Follow it with perago watch, end it with perago cancel.
     """
+    from perago.app.local import conductor_of, settings_here
     from perago.cli.seed import read_input
-    from perago.wiring import conductor_of, settings_here
 
     settings = settings_here()
     given = read_input(values or [], input_file, None)
@@ -122,8 +122,8 @@ def _registered(client: ConductorClient, workflow: str) -> Mapping[str, Any]:
 def _head(settings: Settings, repository: str, branch: str) -> dict[str, str]:
     from contextlib import closing
 
+    from perago.app.local import lakefs_of
     from perago.cli.seed import workspace_at
-    from perago.wiring import lakefs_of
 
     with closing(lakefs_of(settings)) as store:
         return workspace_at(store, repository, branch)

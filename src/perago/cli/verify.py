@@ -44,10 +44,10 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Read every object of a version again and compare its size and checksum with the listing."""
+    from perago.app.local import home_of, settings_here
     from perago.cli.seed import chosen_store
     from perago.spark.origin import Origin
     from perago.stores.spans import Listed
-    from perago.wiring import home_of, settings_here
 
     select, kind, settings = selection_of(prefix), chosen_store(store), settings_here()
     origin = Origin(str(settings.home.absolute()), str(Path.cwd()), kind)

@@ -20,8 +20,8 @@ def watch(workflow: Id, as_json: AsJson = False) -> None:
 
     It only looks: Ctrl-C ends the watching, not the workflow.
     """
+    from perago.app.local import settings_here
     from perago.cli.steering import steered
-    from perago.wiring import settings_here
 
     with steered(settings_here(), workflow) as found:
         follow_to_the_end(found, as_json=as_json)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from perago.app.local import StoreKind, home_of, open_store, settings_here
 from perago.cli.screen import note, plain
 from perago.cli.seed import chosen_store, workspace_for
 from perago.cli.session import Session
@@ -20,7 +21,6 @@ from perago.notebook.sources import Tasks, source_of, tasks_of
 from perago.notebook.spawning import main_left_alone
 from perago.protocol.plain import refuse
 from perago.settings import Settings, keys_withheld
-from perago.wiring import StoreKind, home_of, open_store, settings_here
 
 __all__ = ["RunResult", "run"]
 

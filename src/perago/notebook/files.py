@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from perago.app.local import Home
 from perago.errors import UsageError
 from perago.notebook import shown
 from perago.ports import Fetch, Store
 from perago.protocol.paths import Selection, plan_download
 from perago.protocol.values import Entry
-from perago.wiring import Home
 
 Opened = Callable[[], AbstractContextManager[tuple[Home, Store]]]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, overload
 
+from perago.app.local import Home
 from perago.notebook import shown
 from perago.notebook.files import Place
 from perago.observe.history import Entry, publications
 from perago.ports import Store
-from perago.wiring import Home
 
 _LIMIT: Final = 50
 _HEADINGS: Final = ("commit", "when", "step", "retry", "added", "changed", "removed")

@@ -10,13 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
+from perago.app.local import Home, StoreKind, home_of, open_store
 from perago.errors import RuntimeConfigError, UsageError
 from perago.notebook import shown
 from perago.notebook.files import Place, PublishedFiles
 from perago.notebook.history import Log, log_of
 from perago.ports import Store
 from perago.settings import Settings
-from perago.wiring import Home, StoreKind, home_of, open_store
 
 if TYPE_CHECKING:
     from perago.brokers.local.records import TaskRecord

@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from perago.app.engines import Computing
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
-from perago.computing import Computing
 from perago.errors import UsageError
 from perago.ledger.settling import settling
 from perago.observe.events import AttemptJournal, EventLog

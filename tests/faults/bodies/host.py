@@ -20,17 +20,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from perago.brokers.local import Runner
-from perago.cli.seed import chosen_store
-from perago.tasks.loading import load_tasks
-from perago.tidy import (
+from perago.app.cleanup import (
     drop_branches,
     lakefs_orphans,
     lakefs_repositories,
     orphaned_branches,
     sweep_rooms,
 )
-from perago.wiring import (
+from perago.app.local import (
     Home,
     LocalWork,
     home_of,
@@ -39,6 +36,9 @@ from perago.wiring import (
     local_runner,
     settings_here,
 )
+from perago.brokers.local import Runner
+from perago.cli.seed import chosen_store
+from perago.tasks.loading import load_tasks
 from tests.faults.bodies.cleaning import free, remove, rooms_of
 from tests.patience import LIMIT, scaled
 

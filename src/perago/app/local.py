@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perago import homes, roots
+from perago.app.engines import Computing
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
 from perago.clock import SystemClock
-from perago.computing import Computing
 from perago.errors import RuntimeConfigError, UsageError
 from perago.ledger.settling import settling
 from perago.observe.events import AttemptJournal, EventLog

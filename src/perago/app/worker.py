@@ -9,13 +9,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
+from perago.app.engines import Computing
+from perago.app.local import StoreKind, conductor_of, home_of, lakefs_of, ledger_of
 from perago.attempt.lifecycle import transact
 from perago.attempt.services import Shells
 from perago.brokers.conductor.broker import ConductorBroker, Later
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import is_over
 from perago.clock import SystemClock
-from perago.computing import Computing
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.ledger.settling import settling
 from perago.observe import tracing
@@ -34,7 +35,6 @@ from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
-from perago.wiring import StoreKind, conductor_of, home_of, lakefs_of, ledger_of
 from perago.worker.aftermath import Grounds
 from perago.worker.plan import Outside, Plan
 from perago.worker.polling import CALL_SECONDS

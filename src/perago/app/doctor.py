@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perago import roots
+from perago.app.local import conductor_of, home_of, lakefs_of, ledger_of
 from perago.brokers.conductor.registration import registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.errors import BrokerError, LedgerUnavailableError, PeragoError
@@ -21,7 +22,6 @@ from perago.protocol.spark import is_connect, open_to_strangers, shown
 from perago.settings import Settings, weak_keys
 from perago.spark import java
 from perago.tasks.declaration import TaskDefinition
-from perago.wiring import conductor_of, home_of, lakefs_of, ledger_of
 from perago.workspace import rooms, stamps
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perago.app.local import Home
 from perago.brokers.conductor.mapping import is_over
 from perago.brokers.local import RunStatus
 from perago.clock import SystemClock
@@ -16,7 +17,6 @@ from perago.protocol.leftovers import FoundStaging, judge_staging, staging_name
 from perago.protocol.names import STAGING
 from perago.protocol.sweep import Verdict
 from perago.protocol.values import Staging, Status
-from perago.wiring import Home
 from perago.workspace.sweeper import Swept, sweep
 
 if TYPE_CHECKING:

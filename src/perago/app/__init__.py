@@ -1,0 +1,1 @@
+"""Settings become objects here, and only here."""
