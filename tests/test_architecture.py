@@ -185,8 +185,8 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     ),
     "perago.tasks.spec": perago("errors", "protocol"),
     "perago.workflow": perago("errors", "protocol.printable", "workflow"),
-    "perago.roots": perago("errors"),
-    "perago.directories": perago("roots"),
+    "perago.userdirs.roots": perago("errors"),
+    "perago.userdirs.defaults": perago("roots"),
     "perago.redaction": perago("protocol"),
     "perago.settings": perago("directories", "errors", "protocol", "redaction", "roots"),
 }

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perago import homes, roots
 from perago.app.local import Home
 from perago.errors import RuntimeConfigError
+from perago.userdirs import home, roots
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def test_links_in_a_home_are_not_followed_when_it_is_closed(path: Path, tmp_path
     as_before = open_to_others(outside)
     path.chmod(0o755)
     (path / "store").chmod(0o755)
-    homes.claim(path)
+    home.claim(path)
     assert open_to_others(outside) == as_before
 
 
@@ -101,11 +101,11 @@ def test_a_home_among_other_files_stays_usable_and_only_it_is_closed(path: Path)
     fill(path)
     as_in_earlier_versions(path)
     (path / "notes.txt").write_text("of the same user")
-    homes.claim(path)
+    home.claim(path)
     assert open_to_others(path) == ["home 755", "home/notes.txt 666"]
 
 
 def test_a_home_is_no_cache(path: Path) -> None:
-    homes.claim(path)
+    home.claim(path)
     with pytest.raises(RuntimeConfigError, match="is a home of Perago already"):
         roots.claim(path, roots.CACHE, lambda _: True)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from perago import roots
 from perago.app.local import Home
 from perago.errors import RuntimeConfigError
 from perago.settings import load_settings
+from perago.userdirs import roots
 from tests.filesystems import CannotMount, mounted
 from tests.users import ALICE, MALLORY, as_user, needs_root, shared_directory
 

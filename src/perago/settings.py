@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from perago import directories
 from perago.errors import RuntimeConfigError
 from perago.protocol.spark import DEFAULT_MASTER, refuse_master, secrets_of
 from perago.redaction import keep_secret, refuse
-from perago.roots import refuse_planted
+from perago.userdirs import defaults
+from perago.userdirs.roots import refuse_planted
 
 T = TypeVar("T")
 ExecutionMode = Literal["process", "thread"]
@@ -128,8 +128,8 @@ class SparkSettings(_Holder):
     log_level: str = "fatal"
     from_objects: int = 100_000
     """From so many objects or attempts on, commands work on them with Spark."""
-    scratch: Path = field(default_factory=lambda: directories.cache(os.environ) / "spark")
-    jars: Path = field(default_factory=lambda: directories.cache(os.environ) / "spark-jars")
+    scratch: Path = field(default_factory=lambda: defaults.cache(os.environ) / "spark")
+    jars: Path = field(default_factory=lambda: defaults.cache(os.environ) / "spark-jars")
 
     def keys(self) -> tuple[str | None, ...]:
         """Return the values that Spark itself would not show, and the token of a server."""
@@ -225,7 +225,7 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     dotenv = directory / ".env"
     given = {**_dotenv(dotenv), **environ}
     values = _Values(given)
-    state, cache = directories.state(given), directories.cache(given)
+    state, cache = defaults.state(given), defaults.cache(given)
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
         home=home,

@@ -13,7 +13,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perago import roots
 from perago.app.local import conductor_of, home_of, lakefs_of, ledger_of
 from perago.brokers.conductor.registration import registration
 from perago.brokers.conductor.taskdef import taskdef
@@ -22,6 +21,7 @@ from perago.protocol.spark import is_connect, open_to_strangers, shown
 from perago.settings import Settings, weak_keys
 from perago.spark import java
 from perago.tasks.declaration import TaskDefinition
+from perago.userdirs import roots
 from perago.workspace import rooms, stamps
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from perago import homes, roots
 from perago.app.engines import Computing
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
@@ -33,6 +32,7 @@ from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
+from perago.userdirs import home, roots
 from perago.workspace.rooms import AttemptRooms
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Home:
     @cached_property
     def private(self) -> Path:
         """Make it, or see that it is ours and that nobody else can look inside."""
-        homes.claim(self.path)
+        home.claim(self.path)
         return self.path
 
     @cached_property

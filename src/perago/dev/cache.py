@@ -17,11 +17,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from perago import directories, roots
 from perago.dev.errors import BuildFailedError
 from perago.dev.narration import Narrator
 from perago.dev.recipes import JarRecipe, Recipe
 from perago.process.lock import FileLock
+from perago.userdirs import defaults, roots
 
 _WAIT_SECONDS = 3600.0
 _ENTRY = "entry.json"
@@ -47,7 +47,7 @@ class Cache:
         given = environ.get("PERAGO_DEV_CACHE", "").strip()
         if given:
             return cls(Path(given).expanduser().absolute())
-        return cls(directories.cache(environ) / "servers")
+        return cls(defaults.cache(environ) / "servers")
 
     def log(self, key: str) -> Path:
         """Name the log of the last build."""

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from perago import homes
 from perago.dev.endpoints import (
     ConductorEndpoint,
     LakeFSEndpoint,
@@ -38,6 +37,7 @@ from perago.dev.sources import Sources
 from perago.dev.status import ServerStatus, status_of
 from perago.errors import UsageError
 from perago.process.lock import FileLock
+from perago.userdirs import home
 
 USUAL: tuple[ServerName, ...] = ("lakefs", "conductor")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
@@ -169,7 +169,7 @@ class Instance:
         return self.directory / "instance.json"
 
     def _prepared(self, blocks: Blocks) -> InstanceRecord:
-        homes.claim(self.directory.parent.parent)
+        home.claim(self.directory.parent.parent)
         for folder in (self.directory.parent, self.directory, self.directory / "logs"):
             folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIRECTORY)
         record = load(self._file) or InstanceRecord(name=self.name, blocks=blocks)

@@ -9,9 +9,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from perago import roots
 from perago.dev.processes import Process
 from perago.errors import UsageError
+from perago.userdirs import roots
 
 ServerName = Literal["s3", "lakefs", "conductor"]
 Blocks = Literal["local", "s3"]

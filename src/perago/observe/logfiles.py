@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from perago import roots
 from perago.errors import RuntimeConfigError
 from perago.ports import Clock
+from perago.userdirs import roots
 from perago.workspace import trees
 
 _SWEEP_SECONDS: Final = 3600.0

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import quoteattr
 
-from perago import roots
 from perago.errors import RuntimeConfigError
 from perago.spark import java
+from perago.userdirs import roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from perago import roots
 from perago.errors import RuntimeConfigError, WorkspaceError
 from perago.protocol.spark import (
     SECRET,
@@ -31,6 +30,7 @@ from perago.protocol.sweep import Owner
 from perago.redaction import keep_secret
 from perago.settings import SparkSettings
 from perago.spark import java
+from perago.userdirs import roots
 from perago.workspace.owner import standing, token_of
 from perago.workspace.rooms import remove_tree
 

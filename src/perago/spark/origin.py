@@ -13,12 +13,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from perago import homes
 from perago.errors import UsageError
 from perago.observe.events import EventLog
 from perago.settings import load_settings
 from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
+from perago.userdirs import home
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +83,5 @@ class Origin:
                 f"there is no Perago home at {self.home}",
                 remedy="give the option 'home', or set PERAGO_HOME",
             )
-        homes.claim(Path(self.home))
+        home.claim(Path(self.home))
         return Path(self.home)

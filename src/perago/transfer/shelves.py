@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perago import roots
 from perago.errors import RuntimeConfigError
 from perago.transfer.creating import create_beneath, made_beneath
+from perago.userdirs import roots
 from perago.workspace import trees
 
 SUFFIX: Final = ".pack"
