@@ -20,7 +20,7 @@ from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
 from perago.dev import LakeFSEndpoint, Sources, start
-from perago.observe.events import AttemptJournal, EventLog
+from perago.history.event_log import AttemptJournal, EventLog
 from perago.ports import Put
 from perago.protocol.paths import Selection
 from perago.protocol.values import Attempt, Claim, Staging, WorkspaceInput

@@ -27,7 +27,7 @@ from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
 from perago.errors import PeragoError
-from perago.observe.events import AttemptJournal, EventLog
+from perago.history.event_log import AttemptJournal, EventLog
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, WorkspaceInput
 from perago.settings import load_settings

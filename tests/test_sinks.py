@@ -34,7 +34,7 @@ HIDES = {
     "perago.observe.tracing": "its warnings",
     # --- to files ---
     "perago.observe.logs": "log files",
-    "perago.observe.events": "the event log",
+    "perago.history.event_log": "the event log",
     "perago.worker.state": "the supervisor's state",
     "perago.worker.serving": "what /healthz and /readyz say",
     "perago.stores.embedded.commits": "messages and metadata of commits",

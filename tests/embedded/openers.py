@@ -10,7 +10,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from perago.brokers.local import State
-from perago.observe.events import EventLog
+from perago.history.event_log import EventLog
 from perago.stores.embedded import EmbeddedStore
 from perago.transfer.index import Index
 from tests.patience import scaled

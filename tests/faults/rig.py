@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perago.errors import PeragoError
-from perago.observe.events import EventLog
+from perago.history.event_log import EventLog
 from perago.process.killing import VARIABLE
 from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import install_fence

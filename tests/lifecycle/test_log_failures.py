@@ -14,8 +14,8 @@ from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
 from perago.errors import EventLogError
-from perago.observe import events
-from perago.observe.events import AttemptJournal, EventLog
+from perago.history import event_log
+from perago.history.event_log import AttemptJournal, EventLog
 from perago.protocol.outcome import Outcome
 from perago.protocol.points import POINTS
 from perago.protocol.values import Attempt, Claim, Status
@@ -118,8 +118,8 @@ def attempt(lab: Lab, how: str, point: str) -> tuple[Outcome, ScriptedBroker, li
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_SHORT_WAIT_SECONDS", 0.05)
-    monkeypatch.setattr(events, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(event_log, "_SHORT_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(event_log, "_WAIT_SECONDS", 0.05)
 
 
 def leftovers(lab: Lab) -> list[str]:

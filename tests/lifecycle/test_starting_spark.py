@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perago.attempt.progress import Track
-from perago.observe.attempts import story
-from perago.observe.events import AttemptJournal, EventLog
+from perago.history.event_log import AttemptJournal, EventLog
+from perago.history.story import story
 from perago.protocol.values import Attempt, Claim, Phase
 from perago.testing.clock import ManualClock
 

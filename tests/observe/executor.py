@@ -17,8 +17,8 @@ from perago import WorkspaceSpec, task
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
+from perago.history.event_log import AttemptJournal, EventLog
 from perago.observe import tracing
-from perago.observe.events import AttemptJournal, EventLog
 from perago.protocol.values import Attempt, Claim, WorkspaceInput
 from perago.settings import load_settings
 from perago.tasks.declaration import definition_of

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from perago.clock import SystemClock
-from perago.observe.attempts import story
-from perago.observe.events import AttemptJournal, EventLog
+from perago.history.event_log import AttemptJournal, EventLog
+from perago.history.story import story
 from perago.protocol.points import POINTS
 from perago.testing.clock import ManualClock
 from tests.observe import told
@@ -81,7 +81,7 @@ def test_a_killed_process_leaves_what_was_durable(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys, pathlib\n"
         "from perago.clock import SystemClock\n"
-        "from perago.observe.events import AttemptJournal, EventLog\n"
+        "from perago.history.event_log import AttemptJournal, EventLog\n"
         "from tests.observe import told\n"
         "claim = told.claim()\n"
         "print(claim.execution_id, flush=True)\n"
@@ -167,7 +167,7 @@ def test_a_file_of_an_earlier_version_is_still_read_and_written(tmp_path: Path) 
 def test_several_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib\n"
-        "from perago.observe.events import EventLog\n"
+        "from perago.history.event_log import EventLog\n"
         "sys.stdin.read()\n"
         "for name in range(40):\n"
         "    log = EventLog(pathlib.Path(sys.argv[1]) / str(name))\n"

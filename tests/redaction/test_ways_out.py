@@ -13,9 +13,9 @@ import pytest
 
 from perago.brokers.conductor.client import ConductorClient
 from perago.clock import SystemClock
+from perago.history.event_log import AttemptJournal, EventLog
 from perago.ledger.sql import SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
-from perago.observe.events import AttemptJournal, EventLog
 from perago.protocol.adoption import Posting, Terms
 from perago.protocol.values import Attempt, Claim
 from perago.redaction import keep_secret

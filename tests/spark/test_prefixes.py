@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from bench.crowd import NEW, OLD, crowd
 from perago.dev import LakeFSEndpoint
 from perago.errors import UnsafePathError
-from perago.observe.events import EventLog
-from perago.observe.figures import Chosen, figures
-from perago.observe.rows import attempt_row
+from perago.history.event_log import EventLog
+from perago.history.figures import Chosen, figures
+from perago.history.rows import attempt_row
 from perago.protocol.paths import Selection
 from perago.spark import figures as by_spark
 from perago.spark import prefixes

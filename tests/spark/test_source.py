@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
 from perago.dev import LakeFSEndpoint
-from perago.observe.rows import AttemptRow, PublicationRow
+from perago.history.rows import AttemptRow, PublicationRow
 from perago.spark.session import AttemptSession
 from perago.spark.source import _SCHEMAS
 from perago.testing import FailAt, Lab

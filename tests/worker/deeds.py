@@ -24,7 +24,7 @@ from perago import (
     WorkspaceSpec,
     task,
 )
-from perago.observe.events import AttemptJournal
+from perago.history.event_log import AttemptJournal
 
 TAG = os.environ["DEEDS"]
 RESPONSE = float(os.environ.get("DEEDS_RESPONSE", "30"))

@@ -17,8 +17,8 @@ from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
 from perago.clock import SystemClock
 from perago.errors import RuntimeConfigError, UsageError
+from perago.history.event_log import AttemptJournal, EventLog
 from perago.ledger.settling import settling
-from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Journal, Store
 from perago.process.bodies import around_bodies
 from perago.process.killing import KillAt

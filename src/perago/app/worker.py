@@ -18,9 +18,9 @@ from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import is_over
 from perago.clock import SystemClock
 from perago.errors import PeragoError, RuntimeConfigError
+from perago.history.event_log import AttemptJournal, EventLog
 from perago.ledger.settling import settling
 from perago.observe import tracing
-from perago.observe.events import AttemptJournal, EventLog
 from perago.observe.watchers import open_watchers
 from perago.ports import Broker, Journal, Ledger, Store
 from perago.prefetch import soon

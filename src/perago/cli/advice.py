@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perago.observe.attempts import ExecutionStory
+from perago.history.story import ExecutionStory
 from perago.protocol.values import Phase
 
 _MOVED = frozenset({Phase.FENCE_ONE, Phase.FENCE_TWO, Phase.PUBLISH})

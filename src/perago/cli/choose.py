@@ -12,7 +12,7 @@ from perago.errors import UsageError
 
 if TYPE_CHECKING:
     from perago.app.local import Home
-    from perago.observe.events import EventLog
+    from perago.history.event_log import EventLog
     from perago.protocol.paths import Selection
     from perago.settings import Settings
     from perago.stores.embedded import EmbeddedStore
@@ -78,7 +78,7 @@ def events_of(home: Home) -> EventLog:
     """Open the event log; a home that was never made has an empty one, and is not made."""
     if home.path.is_dir():
         return home.events
-    from perago.observe.events import EventLog
+    from perago.history.event_log import EventLog
 
     return EventLog(home.path / "events.sqlite")
 

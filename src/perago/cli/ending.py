@@ -72,7 +72,7 @@ def _place(ended: RunRecord) -> str:
 def _advise(ended: RunRecord, home: Home, again: str) -> None:
     """Say what helps: a resumed run has the same workflow and the same input."""
     from perago.cli.advice import failed_in, next_steps
-    from perago.observe.attempts import story
+    from perago.history.story import story
 
     events = (home.events.of_execution(each) for each in home.events.executions(ended.id))
     phase = failed_in([story(each) for each in events if each])

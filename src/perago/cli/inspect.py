@@ -11,8 +11,8 @@ from perago.cli.choose import Repo, StoreName, events_of, place_of
 from perago.cli.screen import AsJson, block, changes, emit, fields, plain, say, short, when
 
 if TYPE_CHECKING:
-    from perago.observe.attempts import ExecutionStory
-    from perago.observe.events import EventLog
+    from perago.history.event_log import EventLog
+    from perago.history.story import ExecutionStory
     from perago.ports import Store
     from perago.protocol.values import ChangeSet, Commit
 
@@ -64,7 +64,7 @@ def inspect(
 
 
 def _story(log: EventLog, execution_id: str) -> ExecutionStory | None:
-    from perago.observe.attempts import story
+    from perago.history.story import story
 
     events = log.of_execution(execution_id)
     return story(events) if events else None

@@ -11,7 +11,7 @@ from perago.cli.choose import Branch, Repo, Repository, StoreName, events_of, na
 from perago.cli.screen import AsJson, changes, emit, plain, say, short, table, when
 
 if TYPE_CHECKING:
-    from perago.observe.history import Entry, Replaced
+    from perago.history.publications import Entry, Replaced
 
 
 def log(
@@ -24,7 +24,7 @@ def log(
 ) -> None:
     """Show who published what on a branch, which attempt it was, and what it replaced."""
     from perago.app.local import home_here
-    from perago.observe.history import publications, relocations
+    from perago.history.publications import publications, relocations
 
     home = home_here()
     place, name = place_of(home, store, named_once(repository, repo))

@@ -15,9 +15,9 @@ from perago.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perago.observe.events import EventLog
-    from perago.observe.figures import Chosen, Spread, TaskFigures
-    from perago.observe.rows import AttemptRow
+    from perago.history.event_log import EventLog
+    from perago.history.figures import Chosen, Spread, TaskFigures
+    from perago.history.rows import AttemptRow
     from perago.settings import Settings
 
 ENGINES = ("auto", "python", "spark")
@@ -56,7 +56,7 @@ def report(
     from perago.app.local import home_of, settings_here
     from perago.cli.picture import check_target, draw
     from perago.cli.seed import chosen_store
-    from perago.observe.figures import Chosen
+    from perago.history.figures import Chosen
 
     if engine not in ENGINES:
         raise UsageError(f"there is no engine {engine!r}", remedy=f"use {', '.join(ENGINES)}")
@@ -101,8 +101,8 @@ def _can_spark() -> bool:
 
 
 def _by_python(events: EventLog, chosen: Chosen) -> tuple[list[TaskFigures], list[Point]]:
-    from perago.observe.figures import WRITES, figures
-    from perago.observe.rows import attempt_row
+    from perago.history.figures import WRITES, figures
+    from perago.history.rows import attempt_row
 
     wanted: dict[str, str | int | float] = {"at >= ?": chosen.since}
     if chosen.task:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Final, overload
 
 from perago.app.local import Home
+from perago.history.publications import Entry, publications
 from perago.notebook import shown
 from perago.notebook.files import Place
-from perago.observe.history import Entry, publications
 from perago.ports import Store
 
 _LIMIT: Final = 50

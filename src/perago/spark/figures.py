@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perago.observe.figures import (
+from perago.history.figures import (
     COUNTS,
     SHARES,
     WRITES,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perago.errors import UsageError
-from perago.observe.events import EventLog
+from perago.history.event_log import EventLog
 from perago.settings import load_settings
 from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore

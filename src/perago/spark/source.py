@@ -25,8 +25,8 @@ from pyspark.sql.datasource import (
 )
 
 from perago.errors import NotFoundError, UsageError
-from perago.observe.events import CONDITIONS
-from perago.observe.rows import (
+from perago.history.event_log import CONDITIONS
+from perago.history.rows import (
     AttemptRow,
     PublicationRow,
     attempt_row,

@@ -16,8 +16,8 @@ from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import Shells
 from perago.clock import SystemClock
 from perago.errors import UsageError
+from perago.history.event_log import AttemptJournal, EventLog
 from perago.ledger.settling import settling
-from perago.observe.events import AttemptJournal, EventLog
 from perago.ports import Clock, Ledger
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput

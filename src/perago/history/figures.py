@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
-from perago.observe.rows import AttemptRow
+from perago.history.rows import AttemptRow
 from perago.protocol.advice import Advice, Observed, advise, percentile
 from perago.protocol.values import Phase, Status
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perago.observe.attempts import ExecutionStory, story
-from perago.observe.events import Event
+from perago.history.event_log import Event
+from perago.history.story import ExecutionStory, story
 from perago.protocol.adoption import ADOPT
 from perago.protocol.values import Commit, Phase
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from perago.observe.events import Event, EventLog
+from perago.history.event_log import Event, EventLog
 from perago.ports import Store
 from perago.protocol.adoption import ADOPT
 from perago.protocol.publication import is_intent

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from perago.observe.events import Event
+from perago.history.event_log import Event
 from perago.protocol.values import Attempt
 
 
