@@ -15,12 +15,12 @@ from perago.brokers.local.actions import (
     Schedule,
     TimeOut,
 )
-from perago.brokers.local.controls import Controls
 from perago.brokers.local.decider import Decision, Situation, decide
-from perago.brokers.local.definition import Workflow
-from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
-from perago.brokers.local.workflow import parse_workflow
 from perago.protocol.values import Status
+from perago.workflow.controls import Controls
+from perago.workflow.definition import Workflow
+from perago.workflow.parsing import parse_workflow
+from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 Json = dict[str, Any]
 

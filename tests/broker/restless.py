@@ -7,9 +7,9 @@ from itertools import count
 from pathlib import Path
 
 from perago.brokers.local.actions import Cancel, EndRun, Schedule
-from perago.brokers.local.records import RunStatus
 from perago.brokers.local.state import State
 from perago.protocol.values import Status
+from perago.workflow.records import RunStatus
 from tests.broker.test_state import run_record, task_record
 
 

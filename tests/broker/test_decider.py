@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perago.brokers.local.actions import Alert, TimeOut
-from perago.brokers.local.controls import Controls, RetryLogic, TimeoutPolicy
-from perago.brokers.local.records import OPEN, SUCCESSFUL, RunStatus, TaskRecord
-from perago.brokers.local.retry import delay_seconds
-from perago.brokers.local.tasks import SimpleTask, every
 from perago.protocol.values import Status
+from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.records import OPEN, SUCCESSFUL, RunStatus, TaskRecord
+from perago.workflow.retry import delay_seconds
+from perago.workflow.tasks import SimpleTask, every
 from tests.broker.definitions import (
     Json,
     World,

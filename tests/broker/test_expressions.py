@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago.brokers.local.expressions import (
+from perago.errors import WorkflowDefinitionError
+from perago.workflow.expressions import (
     UNKNOWN,
     Expression,
     as_text,
@@ -18,7 +19,6 @@ from perago.brokers.local.expressions import (
     refresh,
     resolve,
 )
-from perago.errors import WorkflowDefinitionError
 
 DOCUMENT: dict[str, Any] = {
     "workflow": {

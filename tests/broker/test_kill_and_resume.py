@@ -15,9 +15,9 @@ from typing import IO
 
 import pytest
 
-from perago.brokers.local.records import RunRecord, RunStatus
 from perago.brokers.local.state import State
 from perago.protocol.values import Status
+from perago.workflow.records import RunRecord, RunStatus
 from tests import injection
 from tests.patience import LIMIT
 

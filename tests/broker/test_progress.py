@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perago.brokers.conductor.executions import execution_of
-from perago.brokers.progress import Execution, Step, news, place_of, published_by, renewed
+from perago.workflow.progress import Execution, Step, news, place_of, published_by, renewed
 
 PLACE = {"repository": "words", "branch": "main", "ref_type": "commit", "ref": "aaa"}
 STEP = Step("t0", "count", 0, "SCHEDULED", input={"workspace": PLACE})

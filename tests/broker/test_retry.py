@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from perago.brokers.local.controls import Controls, RetryLogic, TimeoutPolicy
 from perago.brokers.local.limits import may_start_at
-from perago.brokers.local.records import TaskRecord
-from perago.brokers.local.retry import GiveUp, Retry, after_failure, delay_seconds
-from perago.brokers.local.tasks import TaskKind
 from perago.protocol.values import Status
+from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.records import TaskRecord
+from perago.workflow.retry import GiveUp, Retry, after_failure, delay_seconds
+from perago.workflow.tasks import TaskKind
 
 
 @pytest.mark.parametrize(

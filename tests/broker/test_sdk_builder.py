@@ -12,9 +12,9 @@ from conductor.client.workflow.executor.workflow_executor import WorkflowExecuto
 from conductor.client.workflow.task.simple_task import SimpleTask
 from conductor.client.workflow.task.switch_task import SwitchTask
 
-from perago.brokers.local.records import RunStatus
-from perago.brokers.local.tasks import TaskKind
-from perago.brokers.local.workflow import parse_workflow
+from perago.workflow.parsing import parse_workflow
+from perago.workflow.records import RunStatus
+from perago.workflow.tasks import TaskKind
 from tests.broker.definitions import World
 
 SHAPE = [TaskKind.SIMPLE, TaskKind.FORK_JOIN, TaskKind.JOIN, TaskKind.SWITCH, TaskKind.SIMPLE]

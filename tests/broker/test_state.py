@@ -24,13 +24,13 @@ from perago.brokers.local.actions import (
     TimeOut,
 )
 from perago.brokers.local.broker import LocalBroker
-from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord, task_id_of
 from perago.brokers.local.state import State
-from perago.brokers.local.tasks import TaskKind
 from perago.clock import SystemClock
 from perago.errors import BrokerUnavailableError, RuntimeConfigError, UsageError
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Status
+from perago.workflow.records import RunRecord, RunStatus, TaskRecord, task_id_of
+from perago.workflow.tasks import TaskKind
 from tests.patience import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]

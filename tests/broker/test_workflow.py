@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from perago.brokers.local.controls import Controls, RetryLogic, TimeoutPolicy
-from perago.brokers.local.tasks import ForkTask, JoinTask, SimpleTask, SwitchTask
-from perago.brokers.local.workflow import parse_workflow
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.parsing import parse_workflow
+from perago.workflow.tasks import ForkTask, JoinTask, SimpleTask, SwitchTask
 from tests.broker.definitions import Json, flow, fork, join, parsed, simple, switch
 
 KNOWN = ("t", "w", "render")

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from perago.brokers.local.records import RunStatus
-from perago.brokers.local.workflow import parse_workflow
-from perago.brokers.local.writers import planned_targets, refuse_parallel_writers
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.parsing import parse_workflow
+from perago.workflow.records import RunStatus
+from perago.workflow.writers import planned_targets, refuse_parallel_writers
 from tests.broker.definitions import (
     Json,
     World,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from perago.brokers.conductor.parallel import refuse_writers_side_by_side
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.parallel import refuse_writers_side_by_side
 
 GIVEN = "${workflow.input.workspace}"
 WRITERS = {"write", "prepare"}

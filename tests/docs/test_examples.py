@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.brokers.local.workflow import parse_workflow
+from perago.workflow.parsing import parse_workflow
 from tests.docs.conftest import Run
 from tests.docs.pages import ROOT, blocks, every_page, modules, text_of, write
 

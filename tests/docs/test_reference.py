@@ -14,9 +14,6 @@ from typer.main import get_command
 
 import perago
 from perago import errors, testing
-from perago.brokers.local import kinds, scope
-from perago.brokers.local.controls import Controls
-from perago.brokers.local.tasks import TaskKind
 from perago.cli import exits
 from perago.cli.app import app
 from perago.notebook import RunResult
@@ -24,6 +21,9 @@ from perago.process.killing import LOG, VARIABLE
 from perago.protocol.budget import Budget
 from perago.tasks import spec
 from perago.tasks.declaration import task
+from perago.workflow import kinds, scope
+from perago.workflow.controls import Controls
+from perago.workflow.tasks import TaskKind
 from tests.docs.pages import ROOT, blocks, every_page, names_in, rows, sections, text_of
 
 CLI = "docs/reference/cli.md"

@@ -14,10 +14,10 @@ from perago.errors import UsageError
 
 if TYPE_CHECKING:
     from perago.brokers.local import RunRecord
-    from perago.brokers.progress import Execution
     from perago.cli.steering import Here, OnConductor
     from perago.ports import Store
     from perago.settings import Settings
+    from perago.workflow.progress import Execution
 
 
 def restart(
@@ -86,7 +86,7 @@ def _here(found: Here, before: Execution, settings: Settings, jobs: int, *, as_j
 
 def _renewed(before: Execution, opened: Callable[[], Store]) -> dict[str, Any]:
     """Take the input of a workflow, with its workspaces at the heads of their branches."""
-    from perago.brokers.progress import place_of, renewed
+    from perago.workflow.progress import place_of, renewed
 
     places = {place for value in before.input.values() if (place := place_of(value))}
     if not places:

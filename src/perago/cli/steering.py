@@ -13,10 +13,10 @@ import typer
 from perago.brokers.conductor.executions import execution_of as conductor_execution
 from perago.brokers.local import RunRecord, RunStatus
 from perago.brokers.local.executions import execution_of as local_execution
-from perago.brokers.progress import Execution, Step, news, published_by
 from perago.cli import completion
 from perago.errors import UsageError
 from perago.process.lock import held, run_lock
+from perago.workflow.progress import Execution, Step, news, published_by
 
 if TYPE_CHECKING:
     from perago.app.local import Home

@@ -11,8 +11,8 @@ from perago.cli.screen import AsJson, block, emit, fields, note, plain, say
 from perago.cli.steering import Id
 
 if TYPE_CHECKING:
-    from perago.brokers.progress import Execution
     from perago.cli.steering import Steered
+    from perago.workflow.progress import Execution
 
 
 def watch(workflow: Id, as_json: AsJson = False) -> None:

@@ -19,8 +19,8 @@ from perago.ports import Store
 from perago.settings import Settings
 
 if TYPE_CHECKING:
-    from perago.brokers.local.records import TaskRecord
     from perago.stores.lakefs.store import LakeFSStore
+    from perago.workflow.records import TaskRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from perago.brokers.progress import Execution, Step
+from perago.workflow.progress import Execution, Step
 
 # Steps of the workflow language itself: they do no work that somebody waits for.
 _CONTROL: Final = frozenset(

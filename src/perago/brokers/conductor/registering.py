@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perago.brokers.conductor.parallel import refuse_writers_side_by_side
 from perago.brokers.conductor.registration import Registration, registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import parse_workflow
-from perago.brokers.local.writers import refuse_parallel_writers
 from perago.errors import WorkflowDefinitionError
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.shapes import shape_of
 from perago.workflow.chain import refuse_unchained_writers
 from perago.workflow.inputs import check_names
+from perago.workflow.parallel import refuse_writers_side_by_side
 from perago.workflow.tracing import walk
+from perago.workflow.writers import refuse_parallel_writers
 
 if TYPE_CHECKING:  # It needs the extra "conductor", and a workflow is checked without a server.
     from perago.brokers.conductor.client import ConductorClient

@@ -1,13 +1,13 @@
 """The local broker: runs a Conductor WorkflowDef on one machine, with its state in SQLite."""
 
 from perago.brokers.local.broker import LocalBroker
-from perago.brokers.local.controls import Controls, RetryLogic, TimeoutPolicy
-from perago.brokers.local.definition import Workflow
-from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
 from perago.brokers.local.runner import Runner, TaskTable
 from perago.brokers.local.state import State
-from perago.brokers.local.workflow import parse_workflow
-from perago.brokers.local.writers import refuse_parallel_writers
+from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.definition import Workflow
+from perago.workflow.parsing import parse_workflow
+from perago.workflow.records import RunRecord, RunStatus, TaskRecord
+from perago.workflow.writers import refuse_parallel_writers
 
 __all__ = [
     "Controls",

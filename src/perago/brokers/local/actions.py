@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from perago.brokers.local.records import RunStatus, TaskRecord
+from perago.workflow.records import RunStatus, TaskRecord
 
 
 @dataclass(frozen=True, slots=True)

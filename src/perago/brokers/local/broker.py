@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 
-from perago.brokers.local.records import TaskRecord
 from perago.brokers.local.state import State
 from perago.errors import BrokerUnavailableError
 from perago.ports import Clock
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Status
 from perago.redaction import hidden_outcome, hide
+from perago.workflow.records import TaskRecord
 
 
 class LocalBroker:

@@ -20,10 +20,11 @@ from perago.brokers.local.actions import (
     Schedule,
     TimeOut,
 )
-from perago.brokers.local.controls import Controls, TimeoutPolicy
-from perago.brokers.local.definition import Workflow
-from perago.brokers.local.expressions import Read, as_text, refresh, resolve
-from perago.brokers.local.records import (
+from perago.protocol.values import Status
+from perago.workflow.controls import Controls, TimeoutPolicy
+from perago.workflow.definition import Workflow
+from perago.workflow.expressions import Read, as_text, refresh, resolve
+from perago.workflow.records import (
     OPEN,
     SUCCESSFUL,
     RunRecord,
@@ -31,9 +32,9 @@ from perago.brokers.local.records import (
     TaskRecord,
     task_id_of,
 )
-from perago.brokers.local.retry import Retry, after_failure
-from perago.brokers.local.scope import reader, workflow_scope
-from perago.brokers.local.tasks import (
+from perago.workflow.retry import Retry, after_failure
+from perago.workflow.scope import reader, workflow_scope
+from perago.workflow.tasks import (
     ForkTask,
     JoinTask,
     SimpleTask,
@@ -42,8 +43,7 @@ from perago.brokers.local.tasks import (
     Tasks,
     WorkflowTask,
 )
-from perago.brokers.local.writers import parallel_writer
-from perago.protocol.values import Status
+from perago.workflow.writers import parallel_writer
 
 
 @dataclass(frozen=True, slots=True)

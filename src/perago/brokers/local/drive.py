@@ -16,12 +16,9 @@ from perago.brokers.local.actions import (
     TimeOut,
 )
 from perago.brokers.local.broker import LocalBroker
-from perago.brokers.local.controls import Controls
 from perago.brokers.local.decider import Decision, Situation, decide
-from perago.brokers.local.definition import Workflow
 from perago.brokers.local.events import OnEvent, about_run, about_task, finished
 from perago.brokers.local.limits import may_start_at
-from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
 from perago.brokers.local.state import State
 from perago.ports import Clock
 from perago.process.reports import (
@@ -35,6 +32,9 @@ from perago.process.reports import (
 )
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Status
+from perago.workflow.controls import Controls
+from perago.workflow.definition import Workflow
+from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 LOOK_SECONDS: Final = 1.0
 """How often the state is looked at when nothing happens: somebody may terminate the run."""

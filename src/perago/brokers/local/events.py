@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perago.brokers.local.records import RunRecord, TaskRecord
+from perago.workflow.records import RunRecord, TaskRecord
 
 Event = dict[str, object]
 OnEvent = Callable[[Event], None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perago.brokers.local.records import RunRecord, TaskRecord
-from perago.brokers.progress import Execution, Step
+from perago.workflow.progress import Execution, Step
+from perago.workflow.records import RunRecord, TaskRecord
 
 
 def execution_of(run: RunRecord, tasks: Sequence[TaskRecord], now: float) -> Execution:

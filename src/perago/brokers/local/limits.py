@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from perago.brokers.local.controls import Controls
-from perago.brokers.local.records import TaskRecord
 from perago.protocol.values import Status
+from perago.workflow.controls import Controls
+from perago.workflow.records import TaskRecord
 
 
 def may_start_at(task: TaskRecord, controls: Controls, tasks: Iterable[TaskRecord]) -> float:

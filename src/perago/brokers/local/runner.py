@@ -16,21 +16,21 @@ from pathlib import Path
 from typing import Final
 
 from perago.brokers.local.broker import LocalBroker
-from perago.brokers.local.controls import Controls
-from perago.brokers.local.definition import Workflow
 from perago.brokers.local.drive import Drive
 from perago.brokers.local.events import OnEvent, about_run, about_task, nobody_listens
-from perago.brokers.local.records import RunRecord, RunStatus
 from perago.brokers.local.signals import stopping_on_signals
 from perago.brokers.local.state import State
-from perago.brokers.local.workflow import parse_workflow
-from perago.brokers.local.writers import refuse_parallel_writers
 from perago.errors import UsageError
 from perago.ports import Clock
 from perago.process.lock import await_gone, run_lock, tidy_locks
 from perago.process.reports import Executors
 from perago.protocol.values import Status
 from perago.workflow.chain import refuse_unchained_writers
+from perago.workflow.controls import Controls
+from perago.workflow.definition import Workflow
+from perago.workflow.parsing import parse_workflow
+from perago.workflow.records import RunRecord, RunStatus
+from perago.workflow.writers import refuse_parallel_writers
 
 GONE_SECONDS: Final = 10.0
 """Executors end with their runner within milliseconds; this long is waited for a slow one."""

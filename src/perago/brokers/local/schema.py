@@ -7,9 +7,9 @@ import sqlite3
 from dataclasses import fields
 from typing import Any, Final
 
-from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
-from perago.brokers.local.tasks import TaskKind
 from perago.protocol.values import Status
+from perago.workflow.records import RunRecord, RunStatus, TaskRecord
+from perago.workflow.tasks import TaskKind
 
 APPLICATION_ID: Final = 0x50524742
 """Marks the file as this kind of state; SQLite keeps it in the header."""

@@ -25,10 +25,10 @@ from perago.brokers.local.actions import (
     Schedule,
     TimeOut,
 )
-from perago.brokers.local.records import RunRecord, RunStatus, TaskRecord
 from perago.errors import BrokerUnavailableError, RuntimeConfigError, UsageError
 from perago.protocol.values import Status
 from perago.sqlite import opened
+from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 BUSY_TIMEOUT_SECONDS = 30.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from perago.brokers.local.controls import Controls, RetryLogic, TimeoutPolicy
 from perago.protocol.values import Status
+from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
 
 
 @dataclass(frozen=True, slots=True)

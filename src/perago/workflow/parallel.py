@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from perago.brokers.local.writers import clash
 from perago.errors import WorkflowDefinitionError
 from perago.workflow.tracing import Place, Target, Tracing, reference, walk
+from perago.workflow.writers import clash
 
 REMEDY = "run them one after the other, give each its own branch, or make one read-only"
 

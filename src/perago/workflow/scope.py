@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from perago.brokers.local.definition import Workflow
-from perago.brokers.local.expressions import TASK_ID, Expression, Read, lookup
-from perago.brokers.local.records import RunRecord, TaskRecord
+from perago.workflow.definition import Workflow
+from perago.workflow.expressions import TASK_ID, Expression, Read, lookup
+from perago.workflow.records import RunRecord, TaskRecord
 
 WORKFLOW: Final = "workflow"
 

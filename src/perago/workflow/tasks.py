@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from perago.brokers.local.controls import Controls
+from perago.workflow.controls import Controls
 
 
 class TaskKind(StrEnum):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from perago.brokers.local.tasks import TaskKind
 from perago.protocol.values import Attempt, Status
+from perago.workflow.tasks import TaskKind
 
 _NAMESPACE = uuid.UUID("6f0b4a50-2f0f-5d5c-9f57-6d9a7b1f5f0e")
 

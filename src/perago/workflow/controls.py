@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from perago.brokers.local.fields import Fields
+from perago.workflow.fields import Fields
 
 
 class RetryLogic(StrEnum):

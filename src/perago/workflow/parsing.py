@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from perago.brokers.local.controls import Controls, TimeoutPolicy
-from perago.brokers.local.definition import Workflow
-from perago.brokers.local.fields import Fields
-from perago.brokers.local.kinds import (
+from perago.errors import WorkflowDefinitionError
+from perago.workflow.controls import Controls, TimeoutPolicy
+from perago.workflow.definition import Workflow
+from perago.workflow.fields import Fields
+from perago.workflow.kinds import (
     check_task_fields,
     check_workflow_fields,
     kind_of,
 )
-from perago.brokers.local.order import order_of
-from perago.brokers.local.references import check_references
-from perago.brokers.local.tasks import (
+from perago.workflow.order import order_of
+from perago.workflow.references import check_references
+from perago.workflow.spelling import close_to
+from perago.workflow.tasks import (
     ForkTask,
     JoinTask,
     SimpleTask,
@@ -25,8 +27,6 @@ from perago.brokers.local.tasks import (
     WorkflowTask,
     every,
 )
-from perago.errors import WorkflowDefinitionError
-from perago.workflow.spelling import close_to
 
 
 def parse_workflow(

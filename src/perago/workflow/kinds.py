@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from perago.brokers.local.fields import Fields, shown
-from perago.brokers.local.tasks import TaskKind
+from perago.workflow.fields import Fields, shown
 from perago.workflow.spelling import close_to
+from perago.workflow.tasks import TaskKind
 
 _NOT_RUN_HERE: Final = "run this workflow on a Conductor server, or build it of " + ", ".join(
     TaskKind

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from perago.brokers.local.controls import TimeoutPolicy
-from perago.brokers.local.order import Order
-from perago.brokers.local.tasks import SimpleTask, Tasks, every
+from perago.workflow.controls import TimeoutPolicy
+from perago.workflow.order import Order
+from perago.workflow.tasks import SimpleTask, Tasks, every
 
 
 @dataclass(frozen=True, slots=True)

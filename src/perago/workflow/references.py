@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perago.brokers.local.expressions import TASK_ID, Expression, expressions_in
-from perago.brokers.local.order import Order
-from perago.brokers.local.scope import TASK_FIELDS, WORKFLOW, WORKFLOW_FIELDS
-from perago.brokers.local.tasks import SimpleTask, SwitchTask, Tasks, WorkflowTask, every
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.expressions import TASK_ID, Expression, expressions_in
+from perago.workflow.order import Order
+from perago.workflow.scope import TASK_FIELDS, WORKFLOW, WORKFLOW_FIELDS
 from perago.workflow.spelling import close_to
+from perago.workflow.tasks import SimpleTask, SwitchTask, Tasks, WorkflowTask, every
 
 
 def check_references(

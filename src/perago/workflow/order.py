@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perago.brokers.local.tasks import (
+from perago.workflow.tasks import (
     ForkTask,
     JoinTask,
     SimpleTask,

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import combinations
 
-from perago.brokers.local.definition import Workflow
-from perago.brokers.local.expressions import UNKNOWN, Expression, Unknown, lookup, resolve
-from perago.brokers.local.records import TaskRecord
-from perago.brokers.local.scope import WORKFLOW
-from perago.brokers.local.tasks import JoinTask, SimpleTask, SwitchTask, WorkflowTask, every
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.definition import Workflow
+from perago.workflow.expressions import UNKNOWN, Expression, Unknown, lookup, resolve
+from perago.workflow.records import TaskRecord
+from perago.workflow.scope import WORKFLOW
+from perago.workflow.tasks import JoinTask, SimpleTask, SwitchTask, WorkflowTask, every
 
 Target = tuple[str, str]
 """Repository and branch."""
