@@ -34,7 +34,7 @@ from perago.testing.broker import ScriptedBroker
 from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of
 from perago.transfer.wire import path_of
-from perago.workspace.rooms import AttemptRooms
+from perago.workspace.attempt_dirs import AttemptRooms
 from perago.workspace.scan import Baseline, scan
 
 BRANCH = "main"

@@ -13,7 +13,7 @@ from bench.crowd import NEW, OLD, million
 from bench.prefixes import HEAP_LIMIT_MB
 from perago.protocol.diff import diff
 from perago.protocol.values import Entry, ObjectInfo
-from perago.stores.spans import Listed
+from perago.stores.key_ranges import Listed
 
 Told = tuple[dict[str, int], float, dict[str, float]]
 

@@ -37,7 +37,7 @@ from perago.stores.lakefs.store import LakeFSStore
 from perago.tasks.declaration import definition_of
 from perago.testing import ScriptedBroker
 from perago.transfer.wire import path_of
-from perago.workspace.rooms import AttemptRooms
+from perago.workspace.attempt_dirs import AttemptRooms
 
 PREFIX = "perago-smoke"
 OWNER = "smoke@example.com"

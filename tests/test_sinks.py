@@ -30,7 +30,7 @@ HIDES = {
     "perago.cli.graph": "drawings of workflows that others wrote",
     "perago.observe.console": "a worker's console",
     "perago.observe.watchers": "a worker's complaints",
-    "perago.worker.chorus": "the complaint about one who should have complained",
+    "perago.worker.event_fanout": "the complaint about one who should have complained",
     "perago.observe.tracing": "its warnings",
     # --- to files ---
     "perago.observe.logs": "log files",
@@ -91,19 +91,19 @@ NEEDS_NOT = {
     "perago.stores.embedded.snapshots": "names and hashes of contents",
     "perago.stores.embedded.store": "names of repositories, hashes",
     "perago.stores.lakefs.admin": "contents",
-    "perago.stores.lakefs.direct": "contents",
+    "perago.stores.lakefs.api_objects": "contents",
     "perago.stores.lakefs.importing": "contents",
     "perago.stores.lakefs.manifests": "names and hashes of contents",
     "perago.stores.lakefs.presigned": "contents, to addresses that lakeFS signed",
-    "perago.stores.lakefs.gateway": "contents",
+    "perago.stores.lakefs.s3_multipart": "contents",
     "perago.terminal": "makes consoles; whoever prints on one hides",
     "perago.transfer.copying": "contents",
     "perago.transfer.index": "hashes",
-    "perago.transfer.line": "the bytes of requests; the two clients make them",
+    "perago.transfer.http_pool": "the bytes of requests; the two clients make them",
     "perago.transfer.trimming": "a time",
     "perago.worker.supervisor": "hands the state to perago.worker.state",
     "perago.attempt.working_copy": "contents",
-    "perago.workspace.rooms": "who owns a directory",
+    "perago.workspace.attempt_dirs": "who owns a directory",
 }
 """Who writes, but nothing that a body or a server chose the words of."""
 

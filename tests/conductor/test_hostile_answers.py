@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perago.brokers.conductor.backoff import Pace
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import claim_of, refusal_of, snapshot_of
-from perago.brokers.conductor.pace import Pace
 from perago.clock import SystemClock
 from perago.errors import PeragoError
 from perago.protocol import plain
 from perago.protocol.values import Attempt, Claim
 from perago.settings import ConductorSettings
 from perago.transfer.wire import parsed
-from perago.worker.desk import Desk
+from perago.worker.claim_queue import Desk
 from perago.worker.polling import Asking, Poller
 from tests.patience import LIMIT
 

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from perago.brokers.conductor.pace import LEAST_SECONDS, Pace
+from perago.brokers.conductor.backoff import LEAST_SECONDS, Pace
 
 INTERVALS = (0.0, 0.01, 0.1, 0.5, 2.0, 7.0)
 MAXIMA = (0.0, 0.1, 2.0, 60.0)

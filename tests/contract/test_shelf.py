@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from perago.ports import Shelf
-from perago.protocol.spans import Span
+from perago.protocol.key_ranges import Span
 from perago.protocol.values import ObjectInfo
-from perago.stores.spans import Listed
+from perago.stores.key_ranges import Listed
 from tests.contract.backend import Backend
 from tests.contract.scene import FILES, Scene
 

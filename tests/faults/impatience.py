@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from perago.transfer import line
+from perago.transfer import http_pool
 from tests.faults.proxy import Proxy
 
 LOOK_SECONDS = 0.005
@@ -75,12 +75,12 @@ def give_up_on_silence(
 ) -> SkippingClock:
     """Have no waiting in these modules, and no waiting for what the proxy holds back."""
     clock = SkippingClock()
-    heard: Any = vars(line)["_heard"]
+    heard: Any = vars(http_pool)["_heard"]
 
     def watched(connection: socket.socket, deadline: float) -> Any:
         return heard(_Watched(connection, proxy, clock), deadline)
 
-    patch.setattr(line, "_heard", watched)
+    patch.setattr(http_pool, "_heard", watched)
     for module in modules:
         patch.setattr(module, "time", clock)
     return clock

@@ -14,7 +14,7 @@ from perago.errors import PeragoError
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs import sending
 from perago.stores.lakefs.client import LakeFSClient
-from perago.transfer import line
+from perago.transfer import http_pool
 from tests.patience import LIMIT
 
 STORED = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -60,7 +60,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every time limit but the one of a stall shorter than the pauses of the receiver."""
     limits = urllib3.Timeout(connect=0.3, read=30)
     monkeypatch.setattr("perago.stores.lakefs.client.STREAM", limits)
-    monkeypatch.setattr(line, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(http_pool, "CONNECT_SECONDS", 0.3)
 
 
 def client_of(address: str) -> LakeFSClient:

@@ -22,7 +22,7 @@ from perago.protocol.values import Attempt, Claim, Status
 from perago.tasks.declaration import definition_of
 from perago.testing import Lab
 from perago.testing.broker import ScriptedBroker
-from perago.workspace.rooms import AttemptRooms
+from perago.workspace.attempt_dirs import AttemptRooms
 from tests.lifecycle import tasks
 
 WRITTEN = POINTS.index("decision")

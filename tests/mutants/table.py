@@ -627,7 +627,7 @@ MUTANTS = (
     Mutant(
         "step 14",
         "the attempt directory stays",
-        "src/perago/workspace/rooms.py",
+        "src/perago/workspace/attempt_dirs.py",
         "            trees.empty(room, out_of_time, keep=(MARKER,))\n",
         "            return\n",
         "tests/workspace/test_rooms.py -k step_14",

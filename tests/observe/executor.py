@@ -24,7 +24,7 @@ from perago.settings import load_settings
 from perago.tasks.declaration import definition_of
 from perago.testing.broker import ScriptedBroker
 from perago.testing.lab import BRANCH, Lab
-from perago.workspace.rooms import AttemptRooms
+from perago.workspace.attempt_dirs import AttemptRooms
 
 
 class Params(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago.protocol.spans import Span, beyond, middle, spans_of
+from perago.protocol.key_ranges import Span, beyond, middle, spans_of
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 

@@ -23,7 +23,7 @@ from perago.settings import ConductorSettings, LakeFSSettings
 from perago.stores.embedded import EmbeddedStore
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
-from perago.worker.chorus import Chorus
+from perago.worker.event_fanout import Chorus
 from perago.worker.state import StateFile
 from tests import canary
 from tests.patience import LIMIT

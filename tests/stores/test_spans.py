@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perago.ports import Damage
-from perago.protocol.spans import Span
+from perago.protocol.key_ranges import Span
 from perago.protocol.values import ObjectInfo
-from perago.stores import spans
-from perago.stores.spans import Listed
+from perago.stores import key_ranges
+from perago.stores.key_ranges import Listed
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
 
@@ -52,7 +52,7 @@ def test_x6_whatever_the_keys_are_every_one_is_in_one_part(
     keys: set[str], parts: int, step: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "STEP", step)
+        patch.setattr(key_ranges, "STEP", step)
         here = listed(sorted(keys))
         found = here.split(parts)
         walked = [info.key for span in found for info in here.walk(span, step)]

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from perago.transfer.line import Line, UnansweredError
+from perago.transfer.http_pool import Line, UnansweredError
 from tests.patience import LIMIT
 
 Deed = Callable[[socket.socket, bytes], None]

@@ -13,8 +13,8 @@ from perago.clock import SystemClock
 from perago.ports import Broker, Clock
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Staging
-from perago.worker.aftermath import Aftermath, Dead, Grounds
-from perago.workspace.rooms import AttemptRooms
+from perago.worker.post_mortem import Aftermath, Dead, Grounds
+from perago.workspace.attempt_dirs import AttemptRooms
 from tests.patience import LIMIT
 from tests.worker.stage import eventually
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from perago.testing import ManualClock
-from perago.worker.desk import Desk
+from perago.worker.claim_queue import Desk
 from tests.patience import LIMIT
 from tests.process.executors import claim
 

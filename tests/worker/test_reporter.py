@@ -15,7 +15,7 @@ from perago.errors import EventLogError
 from perago.ports import Journal
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Staging, Status
-from perago.worker.aftermath import Aftermath, Dead, Grounds
+from perago.worker.post_mortem import Aftermath, Dead, Grounds
 from perago.worker.reporter import Channels, Reporter
 from perago.worker.runs import Run
 from tests.patience import LIMIT

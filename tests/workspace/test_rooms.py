@@ -14,8 +14,8 @@ from perago.ports import Clock, Room
 from perago.protocol.guard import ForbidGlob
 from perago.protocol.paths import MARKER, Selection
 from perago.protocol.values import Attempt
+from perago.workspace.attempt_dirs import AttemptRooms, remove_tree
 from perago.workspace.owner import token_of
-from perago.workspace.rooms import AttemptRooms, remove_tree
 from perago.workspace.roots import ROOT_MARKER
 from perago.workspace.scan import survey
 

@@ -21,7 +21,7 @@ from perago.errors import UnpublishableFileError
 from perago.protocol.diff import diff
 from perago.protocol.paths import ACTIONS, MARKER, Selection
 from perago.protocol.values import Entry, Manifest
-from perago.workspace.rooms import remove_tree
+from perago.workspace.attempt_dirs import remove_tree
 from perago.workspace.scan import Baseline, Source, baseline, look, scan, survey
 from tests.patience import LIMIT
 
@@ -499,7 +499,7 @@ AS_NOBODY = textwrap.dedent(
     from pathlib import Path
     from perago.errors import UnpublishableFileError
     from perago.protocol.paths import Selection
-    from perago.workspace.rooms import remove_tree
+    from perago.workspace.attempt_dirs import remove_tree
     from perago.workspace.scan import Baseline, scan
 
     root = Path(sys.argv[1])

@@ -18,8 +18,8 @@ from perago.clock import SystemClock
 from perago.errors import WorkspaceError
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
+from perago.workspace.attempt_dirs import AttemptRooms, claim_root
 from perago.workspace.owner import is_alive, token_of
-from perago.workspace.rooms import AttemptRooms, claim_root
 from perago.workspace.roots import ROOT_MARKER
 from perago.workspace.sweeper import InProgress, remove_room_of, sweep
 from tests.filesystems import CannotMount, bound
@@ -338,7 +338,7 @@ IN_A_CONTAINER = textwrap.dedent(
     from pathlib import Path
     from perago.clock import SystemClock
     from perago.protocol.values import Attempt
-    from perago.workspace.rooms import AttemptRooms
+    from perago.workspace.attempt_dirs import AttemptRooms
     from perago.workspace.sweeper import sweep
 
     root, name = Path(sys.argv[1]), sys.argv[2]

@@ -22,7 +22,7 @@ from perago.settings import Settings, weak_keys
 from perago.spark import java
 from perago.tasks.declaration import TaskDefinition
 from perago.userdirs import roots
-from perago.workspace import rooms, stamps
+from perago.workspace import attempt_dirs, stamps
 
 if TYPE_CHECKING:
     from perago.brokers.conductor.client import ConductorClient
@@ -171,7 +171,7 @@ def _roots(settings: Settings) -> Iterator[Finding]:
     for root in (settings.local_rooms, settings.workspace_root):
         disks.setdefault(_existing(root).stat().st_dev, _existing(root))
         try:
-            rooms.check_root(root)
+            attempt_dirs.check_root(root)
         except PeragoError as error:
             yield Finding(f"root {root}", Health.BAD, error.message, error.remedy)
     what = "changes in attempt directories"

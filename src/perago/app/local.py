@@ -33,7 +33,7 @@ from perago.stores.embedded import EmbeddedStore
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
 from perago.userdirs import home, roots
-from perago.workspace.rooms import AttemptRooms
+from perago.workspace.attempt_dirs import AttemptRooms
 
 if TYPE_CHECKING:
     from perago.brokers.conductor.client import ConductorClient

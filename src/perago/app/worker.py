@@ -35,15 +35,15 @@ from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
-from perago.worker.aftermath import Grounds
 from perago.worker.plan import Outside, Plan
 from perago.worker.polling import CALL_SECONDS
+from perago.worker.post_mortem import Grounds
 from perago.worker.reporter import Channels, Say
 from perago.worker.runs import LEFT
 from perago.worker.serving import Endpoint
 from perago.worker.supervisor import Supervisor
 from perago.worker.watching import Watcher
-from perago.workspace.rooms import AttemptRooms
+from perago.workspace.attempt_dirs import AttemptRooms
 
 STORE: StoreKind = "lakefs"
 """Workers know no other store."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perago.protocol.paths import Selection
     from perago.settings import Settings
     from perago.spark.origin import Origin
-    from perago.stores.spans import Listed
+    from perago.stores.key_ranges import Listed
 
 
 def checkout(
@@ -33,7 +33,7 @@ def checkout(
     """Copy one version to a directory; the copies are yours, the store stays as it is."""
     from perago.app.local import home_of, settings_here
     from perago.spark.origin import Origin
-    from perago.stores.spans import Listed
+    from perago.stores.key_ranges import Listed
     from perago.transfer.filling import refuse_used
 
     select, settings = selection_of(prefix), settings_here()

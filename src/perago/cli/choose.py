@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from perago.protocol.paths import Selection
     from perago.settings import Settings
     from perago.stores.embedded import EmbeddedStore
+    from perago.stores.key_ranges import Listed
     from perago.stores.lakefs.store import LakeFSStore
-    from perago.stores.spans import Listed
 
     Looked = EmbeddedStore | LakeFSStore
 

@@ -50,7 +50,7 @@ def start(
     from perago.worker.starting import refuse_unregistered
     from perago.worker.state import lock_root
     from perago.worker.supervisor import Ending
-    from perago.workspace.rooms import claim_root
+    from perago.workspace.attempt_dirs import claim_root
 
     store_of(settings, tasks)
     refuse_unregistered(client, tasks)

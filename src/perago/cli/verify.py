@@ -26,7 +26,7 @@ from perago.cli.screen import AsJson, emit, plain, say, short, size
 if TYPE_CHECKING:
     from perago.settings import Settings
     from perago.spark.origin import Origin
-    from perago.stores.spans import Listed
+    from perago.stores.key_ranges import Listed
     from perago.stores.verifying import Verified
 
 _SHOWN = 20
@@ -47,7 +47,7 @@ def verify(
     from perago.app.local import home_of, settings_here
     from perago.cli.seed import chosen_store
     from perago.spark.origin import Origin
-    from perago.stores.spans import Listed
+    from perago.stores.key_ranges import Listed
 
     select, kind, settings = selection_of(prefix), chosen_store(store), settings_here()
     origin = Origin(str(settings.home.absolute()), str(Path.cwd()), kind)

@@ -31,8 +31,8 @@ from perago.redaction import keep_secret
 from perago.settings import SparkSettings
 from perago.spark import java
 from perago.userdirs import roots
+from perago.workspace.attempt_dirs import remove_tree
 from perago.workspace.owner import standing, token_of
-from perago.workspace.rooms import remove_tree
 
 _OWNER: Final = "owner.json"
 _PYTHON: Final = "PYSPARK_PYTHON"

@@ -14,7 +14,7 @@ from perago.spark.batches import batch, ddl
 from perago.spark.origin import Origin
 from perago.spark.source import register
 from perago.stores import verifying
-from perago.stores.spans import Listed
+from perago.stores.key_ranges import Listed
 from perago.stores.verifying import Verified
 
 if TYPE_CHECKING:

@@ -33,10 +33,10 @@ from perago.history.rows import (
     publication_row,
     unlogged,
 )
-from perago.protocol.spans import EVERYTHING, Span
+from perago.protocol.key_ranges import EVERYTHING, Span
 from perago.spark.batches import batch, ddl
 from perago.spark.origin import Origin
-from perago.stores.spans import Listed
+from perago.stores.key_ranges import Listed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

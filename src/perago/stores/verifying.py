@@ -11,7 +11,7 @@ from typing import Final
 
 from perago.ports import Damage
 from perago.protocol.values import ObjectInfo
-from perago.stores.spans import STEP, Listed
+from perago.stores.key_ranges import STEP, Listed
 from perago.transfer import parallel
 
 MOST_NAMED: Final = 1000

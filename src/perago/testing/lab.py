@@ -28,7 +28,7 @@ from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
 from perago.testing.faults import Counted, Crashed, Fault, Scene
 from perago.testing.switch import Switch
-from perago.workspace.rooms import AttemptRooms
+from perago.workspace.attempt_dirs import AttemptRooms
 
 Files = Mapping[str, bytes | str]
 BRANCH = "main"

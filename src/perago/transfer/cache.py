@@ -20,10 +20,10 @@ from perago.errors import UnpublishableFileError
 from perago.ports import Advance
 from perago.protocol.values import Entry
 from perago.transfer import copying, trimming
-from perago.transfer.behind import Behind
+from perago.transfer.background_copies import Behind
+from perago.transfer.cache_files import Shelves, new_draft, place_of
 from perago.transfer.creating import create
 from perago.transfer.packs import PACK_BYTES, PACKED_BYTES, Packs, Reading
-from perago.transfer.shelves import Shelves, new_draft, place_of
 
 _RECENT_SECONDS = 600  # Used again so soon, a file keeps its time: one call less per file.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC

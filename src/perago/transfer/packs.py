@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from perago.transfer import copying
+from perago.transfer.cache_files import PACKS, SUFFIX, Shelves
 from perago.transfer.index import Index, Place
-from perago.transfer.shelves import PACKS, SUFFIX, Shelves
 
 PACKED_BYTES = 64 << 10
 """Contents up to this size are packed."""

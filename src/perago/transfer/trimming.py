@@ -6,8 +6,8 @@ import os
 import time
 from contextlib import suppress
 
+from perago.transfer.cache_files import SUFFIX, TRIMMED, Shelves
 from perago.transfer.packs import Packs
-from perago.transfer.shelves import SUFFIX, TRIMMED, Shelves
 
 _TRIM_TO = 0.9
 _OFTEN_SECONDS = 3600

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from perago.ports import Clock
-from perago.worker.crew import Errand
+from perago.worker.background_pool import Errand
 
 QUIET_SECONDS: Final = 0.25
 """For so long there was nothing to do: this is more than the gap between two claims."""

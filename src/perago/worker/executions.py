@@ -8,9 +8,9 @@ from typing import Final
 from perago.process.reports import WatchedExecutors
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
-from perago.worker.aftermath import Aftermath, Dead
-from perago.worker.chorus import Chorus
+from perago.worker.event_fanout import Chorus
 from perago.worker.leasing import LeaseKeeper
+from perago.worker.post_mortem import Aftermath, Dead
 from perago.worker.reporter import Reporter
 from perago.worker.runs import LEFT, TRACED, Run, Tally
 

@@ -19,7 +19,7 @@ from perago.ports import Clock
 from perago.protocol.fence import assert_current_attempt_snapshot
 from perago.protocol.outcome import describe
 from perago.protocol.values import Claim
-from perago.worker.crew import Crew
+from perago.worker.background_pool import Crew
 
 RELEASE_SECONDS: Final = 15.0
 """Longer than any heartbeat takes with all its tries."""

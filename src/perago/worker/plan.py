@@ -10,7 +10,7 @@ from perago.ports import Clock
 from perago.process.reports import WatchedExecutors
 from perago.settings import Settings
 from perago.tasks.declaration import TaskDefinition
-from perago.worker.aftermath import Grounds
+from perago.worker.post_mortem import Grounds
 from perago.worker.reporter import Channels
 from perago.worker.watching import Watcher
 

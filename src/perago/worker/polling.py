@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from perago.brokers.conductor.backoff import Pace
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import claim_of, refusal_of
-from perago.brokers.conductor.pace import Pace
 from perago.errors import BrokerError, PeragoError
 from perago.ports import Clock
 from perago.protocol.outcome import describe
 from perago.protocol.values import Attempt, Claim
-from perago.worker.desk import Desk
+from perago.worker.claim_queue import Desk
 
 CALL_SECONDS: Final = 10.0
 HUNG_SECONDS: Final = 3 * CALL_SECONDS

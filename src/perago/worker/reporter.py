@@ -18,8 +18,8 @@ from perago.brokers.conductor.broker import Later
 from perago.ports import Broker, Clock, Journal
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Staging
+from perago.worker.background_pool import Crew
 from perago.worker.confirming import LATEST_SECONDS, Confirmations
-from perago.worker.crew import Crew
 from perago.worker.runs import Run
 
 REPORTS_EACH: Final = 2

@@ -20,7 +20,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any, Final
 
-from perago.brokers.conductor.pace import Pace
+from perago.brokers.conductor.backoff import Pace
 from perago.errors import PeragoError
 from perago.process.reports import (
     Died,
@@ -35,18 +35,18 @@ from perago.protocol.lease import beat_seconds, drain_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.protocol.watch import Verdict
-from perago.worker.aftermath import Aftermath
-from perago.worker.chorus import Chorus
-from perago.worker.desk import Desk
+from perago.worker.claim_queue import Desk
+from perago.worker.event_fanout import Chorus
 from perago.worker.executions import NEVER_SEEN, Executions
 from perago.worker.leasing import LeaseKeeper
 from perago.worker.plan import Outside, Plan
 from perago.worker.polling import Asking, Poller, give_back
-from perago.worker.portrait import Portrait
+from perago.worker.post_mortem import Aftermath
 from perago.worker.reporter import Reporter
 from perago.worker.runs import Run
 from perago.worker.signals import listening
 from perago.worker.state import StateFile
+from perago.worker.status_snapshot import Portrait
 from perago.worker.watchdog import Watchdog
 
 POLL_GRACE_SECONDS: Final = 1.0

@@ -13,8 +13,8 @@ from perago.ports import Clock
 from perago.protocol import names
 from perago.protocol.sweep import FoundRoom, Owner, judge
 from perago.workspace import markers, roots, trees
+from perago.workspace.attempt_dirs import remove_room, told
 from perago.workspace.owner import standing
-from perago.workspace.rooms import remove_room, told
 
 InProgress = Callable[[str, Mapping[str, object]], bool | None]
 """Asks the broker for the attempt of a directory, by its name and its marker; None: unknown."""

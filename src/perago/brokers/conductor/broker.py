@@ -6,9 +6,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from perago.brokers.conductor.backoff import Pace
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import holds, result_of, snapshot_of
-from perago.brokers.conductor.pace import Pace
 from perago.errors import (
     BrokerError,
     BrokerUnavailableError,

@@ -28,7 +28,7 @@ from perago.errors import NotFoundError, PermissionRefusedError
 from perago.protocol.values import Attempt
 from perago.redaction import KNOWN, hidden_output, hide
 from perago.settings import ConductorSettings
-from perago.transfer.line import Line, UnansweredError
+from perago.transfer.http_pool import Line, UnansweredError
 from perago.transfer.wire import JSON, parsed, path_of
 
 CALL_SECONDS = 30.0

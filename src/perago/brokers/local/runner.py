@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from perago.brokers.local.broker import LocalBroker
-from perago.brokers.local.drive import Drive
 from perago.brokers.local.events import OnEvent, about_run, about_task, nobody_listens
+from perago.brokers.local.run_loop import Drive
 from perago.brokers.local.signals import stopping_on_signals
 from perago.brokers.local.state import State
 from perago.errors import UsageError

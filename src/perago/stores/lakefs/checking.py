@@ -9,7 +9,7 @@ from pathlib import Path
 from perago.errors import CorruptObjectError, NotFoundError
 from perago.ports import Damage, Fetch
 from perago.protocol.values import Entry, ObjectInfo
-from perago.stores.lakefs.roads import Road
+from perago.stores.lakefs.transports import Road
 from perago.transfer.cache import ContentCache
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from perago.transfer.line import CONNECT_SECONDS
+from perago.transfer.http_pool import CONNECT_SECONDS
 
 STALL_SECONDS: Final = 60.0
 """How long a receiver may take nothing."""

@@ -42,8 +42,8 @@ from perago.stores.lakefs.hard import HardFence, refuse_relocation
 from perago.stores.lakefs.in_place import LakeFSInPlace
 from perago.stores.lakefs.manifests import Manifests
 from perago.stores.lakefs.proving import Proving
-from perago.stores.lakefs.roads import Roads
 from perago.stores.lakefs.tags import checksum_of
+from perago.stores.lakefs.transports import Roads
 from perago.transfer import parallel
 from perago.transfer.cache import ContentCache
 from perago.transfer.wire import path_of

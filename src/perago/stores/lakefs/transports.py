@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from perago.errors import PeragoError, StoreUnavailableError
 from perago.ports import Advance, Fetch, Put
 from perago.settings import LakeFSSettings
+from perago.stores.lakefs.api_objects import WHOLE_BYTES, ApiObjects
 from perago.stores.lakefs.client import CALL_SECONDS, Ask, LakeFSClient
-from perago.stores.lakefs.direct import WHOLE_BYTES, ApiObjects
-from perago.stores.lakefs.gateway import MULTIPART_BYTES, Gateway, is_plain
 from perago.stores.lakefs.presigned import BlocksUnreachableError, Presigned
+from perago.stores.lakefs.s3_multipart import MULTIPART_BYTES, Gateway, is_plain
 from perago.transfer.cache import ContentCache
 from perago.transfer.parallel import Pace
 from perago.transfer.wire import path_of

@@ -15,7 +15,7 @@ from perago.protocol.job import parse_workspace
 from perago.protocol.outcome import Outcome, shorten
 from perago.protocol.values import Claim, Staging, Status
 from perago.redaction import hide
-from perago.worker.crew import Crew
+from perago.worker.background_pool import Crew
 from perago.workspace.sweeper import remove_room_of, sweep
 
 _CREW: Final = 2

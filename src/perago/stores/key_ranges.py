@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from perago.ports import Shelf
-from perago.protocol.spans import EVERYTHING, Span, beyond, middle
+from perago.protocol.key_ranges import EVERYTHING, Span, beyond, middle
 from perago.protocol.values import ObjectInfo
 
 STEP: Final = 1000
