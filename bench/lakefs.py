@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.places import temporary
 from perago.attempt.lifecycle import run_attempt
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
 from perago.dev import LakeFSEndpoint, Sources, start
 from perago.history.event_log import AttemptJournal, EventLog
@@ -34,7 +34,7 @@ from perago.testing.broker import ScriptedBroker
 from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of
 from perago.transfer.wire import path_of
-from perago.workspace.attempt_dirs import AttemptRooms
+from perago.workspace.attempt_dirs import LocalAttemptDirs
 from perago.workspace.scan import Baseline, scan
 
 BRANCH = "main"
@@ -161,14 +161,14 @@ class Host:
         claim = Claim(attempt, given, uuid.uuid4().hex)
         self._last = claim.execution_id
         clock = SystemClock()
-        shells = Shells(
+        services = AttemptServices(
             store=self.store,
             broker=ScriptedBroker(),
-            rooms=AttemptRooms(self.path / "rooms", "bench", clock),
+            attempt_dirs=LocalAttemptDirs(self.path / "rooms", "bench", clock),
             clock=clock,
             journal=AttemptJournal(self._events, claim, clock),
         )
-        outcome = run_attempt(claim, definition, shells)
+        outcome = run_attempt(claim, definition, services)
         published = outcome.output.get("workspace")
         if not outcome.completed or not isinstance(published, dict):
             raise SystemExit(outcome.reason)

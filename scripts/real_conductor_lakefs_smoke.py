@@ -326,8 +326,8 @@ def leave_nothing(smoke: Smoke) -> str:
     left = {name for name in smoke.branches() if smoke.workflow_id in name}
     demand(not left, f"branches {left}")
     root = smoke.directory / "rooms"
-    rooms = [path.name for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
-    demand(not rooms, f"directories {rooms}")
+    attempt_dirs = [path.name for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
+    demand(not attempt_dirs, f"directories {attempt_dirs}")
     return ""
 
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from perago import WorkspaceSpec, task
 from perago.app.local import lakefs_of
 from perago.attempt.lifecycle import run_attempt
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
 from perago.errors import PeragoError
 from perago.history.event_log import AttemptJournal, EventLog
@@ -37,7 +37,7 @@ from perago.stores.lakefs.store import LakeFSStore
 from perago.tasks.declaration import definition_of
 from perago.testing import ScriptedBroker
 from perago.transfer.wire import path_of
-from perago.workspace.attempt_dirs import AttemptRooms
+from perago.workspace.attempt_dirs import LocalAttemptDirs
 
 PREFIX = "perago-smoke"
 OWNER = "smoke@example.com"
@@ -92,14 +92,14 @@ class Target:
         given = {"workspace": workspace.as_json(), "params": {"text": text}}
         claim = Claim(attempt, given, uuid.uuid4().hex)
         clock = SystemClock()
-        shells = Shells(
+        services = AttemptServices(
             self.smoke.store,
             ScriptedBroker(),
-            AttemptRooms(self.smoke.directory / "rooms", "smoke", clock),
+            LocalAttemptDirs(self.smoke.directory / "rooms", "smoke", clock),
             clock,
             AttemptJournal(self.smoke.events, claim, clock),
         )
-        outcome = run_attempt(claim, definition, shells)
+        outcome = run_attempt(claim, definition, services)
         left = [name for name in self.smoke.branches() if name.endswith(claim.execution_id)]
         demand(not left, f"staging branch {left} is left")
         return outcome

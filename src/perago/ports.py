@@ -102,7 +102,7 @@ class Store(Protocol):
         ...
 
     @property
-    def direct(self) -> Direct | None:
+    def direct(self) -> ObjectAccess | None:
         """Offer work on objects in place, where this store can (X2)."""
         ...
 
@@ -200,7 +200,7 @@ class Gateway:
     secret_access_key: str = field(repr=False)
 
 
-class Direct(Protocol):
+class ObjectAccess(Protocol):
     """What work in place needs of a store. Keys are raw."""
 
     @property
@@ -233,7 +233,7 @@ class Damage:
     why: str
 
 
-class Shelf(Protocol):
+class PagedListing(Protocol):
     """What a huge prefix is worked on through: a part of it at a time (X6)."""
 
     @property
@@ -297,7 +297,7 @@ class Ledger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class AttemptDir:
     """The attempt directory, and inside it the directory the author works in."""
 
     path: Path
@@ -308,14 +308,14 @@ class Room:
     """Whether the times of a file show every change of it there (S2)."""
 
 
-class Rooms(Protocol):
+class AttemptDirs(Protocol):
     """Attempt directories under one root."""
 
-    def enter(self, attempt: Attempt, execution_id: str) -> Room:
+    def enter(self, attempt: Attempt, execution_id: str) -> AttemptDir:
         """Make the directory and its marker; ``WorkspaceError`` when the root cannot be used."""
         ...
 
-    def leave(self, room: Room, timeout_seconds: float) -> None:
+    def leave(self, attempt_dir: AttemptDir, timeout_seconds: float) -> None:
         """Remove the directory, or raise ``WorkspaceError`` when time is up."""
         ...
 

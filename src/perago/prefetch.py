@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Ahead(Protocol):
+class Prefetch(Protocol):
     """Takes a question and returns what gives its answer, or raises why there is none."""
 
     def __call__(self, ask: Callable[[], T]) -> Callable[[], T]:
@@ -18,12 +18,12 @@ class Ahead(Protocol):
         ...
 
 
-def when_wanted(ask: Callable[[], T]) -> Callable[[], T]:
+def when_needed(ask: Callable[[], T]) -> Callable[[], T]:
     """Ask when the answer is wanted, not before."""
     return ask
 
 
-def soon(ask: Callable[[], T]) -> Callable[[], T]:
+def in_background(ask: Callable[[], T]) -> Callable[[], T]:
     """Ask now, beside whatever comes next; a question nobody comes back to ends by itself."""
     answer: Future[T] = Future()
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perago.brokers.conductor.backoff import Pace
+from perago.brokers.conductor.backoff import Backoff
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import claim_of, refusal_of, snapshot_of
 from perago.clock import SystemClock
@@ -22,7 +22,7 @@ from perago.protocol import plain
 from perago.protocol.values import Attempt, Claim
 from perago.settings import ConductorSettings
 from perago.transfer.wire import parsed
-from perago.worker.claim_queue import Desk
+from perago.worker.claim_queue import ClaimQueue
 from perago.worker.polling import Asking, Poller
 from tests.patience import LIMIT
 
@@ -157,10 +157,10 @@ def polling(server: Server) -> Iterator[list[Claim]]:
     """Run a poller until the server has said all of it."""
     clock = SystemClock()
     client = ConductorClient(ConductorSettings(server.url), call_seconds=10)
-    desk = Desk(lambda: None, clock)
+    desk = ClaimQueue(lambda: None, clock)
     desk.take(50, 0)
     claims: list[Claim] = []
-    asking = Asking(["count"], "w", "", Pace(0.01, 0.01))
+    asking = Asking(["count"], "w", "", Backoff(0.01, 0.01))
     poller = Poller(client, asking, desk, clock, claims.append, lambda *_: None)
     try:
         assert server.empty.wait(LIMIT)

@@ -117,7 +117,7 @@ FAMILIES = (
         "hostile local files: links, pipes, devices, files that change, names, depth, numbers",
         (
             "tests/workspace/test_scan.py",
-            "tests/workspace/test_rooms.py",
+            "tests/workspace/test_attempt_dirs.py",
             "tests/workspace/test_sweeper.py",
             "tests/workspace/test_trees.py",
             "tests/workspace/test_oracle.py",

@@ -47,8 +47,8 @@ ORDER = _order()
 _EXECUTOR = {*POINTS, *AMID} - set(REPORT)
 _NOTHING = _EXECUTOR - _STAGE
 _LOOKED = set(_ordered(_EXECUTOR)[: _ordered(_EXECUTOR).index("before diff")]) | {
-    f"before {Phase.CLEAN_ROOM}",
-    f"after {Phase.CLEAN_ROOM}",
+    f"before {Phase.CLEAN_ATTEMPT_DIR}",
+    f"after {Phase.CLEAN_ATTEMPT_DIR}",
 }
 POINTS_OF: dict[str, tuple[str, ...]] = {
     "merge": _ordered(_EXECUTOR),

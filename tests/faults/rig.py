@@ -117,7 +117,7 @@ class Rig(Stage):
         self.until_ready(worker)
         return worker
 
-    def rooms(self) -> list[str]:
+    def attempt_dirs(self) -> list[str]:
         """Find the attempt directories of all workers."""
         roots = {worker.root for worker in self.workers if worker.root.exists()}
         return [path.name for root in roots for path in root.iterdir() if path.is_dir()]
@@ -274,8 +274,8 @@ class Rig(Stage):
         if staging := self.staging(self.met(begun).workspace):
             yield f"V7: staging branches are left: {staging}"
         ids = [task["taskId"] for task in execution["tasks"]]
-        if rooms := [name for name in self.rooms() if name.startswith(tuple(ids))]:
-            yield f"V7: attempt directories are left: {rooms}"
+        if attempt_dirs := [name for name in self.attempt_dirs() if name.startswith(tuple(ids))]:
+            yield f"V7: attempt directories are left: {attempt_dirs}"
 
     def statuses(self, begun: Begun) -> list[str]:
         return [status for status, _ in self.tasks(self.met(begun).workflow_id)]

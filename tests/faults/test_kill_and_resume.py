@@ -122,7 +122,7 @@ def check_invariants(home: Home, run_id: str, expected: Trees) -> None:
         workspace = task.output["workspace"]
         assert isinstance(workspace, dict)
         assert workspace["ref"] in reachable
-    assert not [path for path in home.rooms.iterdir() if path.is_dir()]  # V7
+    assert not [path for path in home.attempt_dirs.iterdir() if path.is_dir()]  # V7
     assert [branch.name for branch in home.store.branches("victim", hidden=True)] == ["main"]
 
 

@@ -208,8 +208,8 @@ def test_a_directory_that_somebody_removed(new_rig: NewRig, fence: str) -> None:
     worker = rig.work(1)
     begun = rig.begin("v", fence, wait=True)
     eventually(Path(rig.directory / "v.begun").exists, "the body")
-    (room,) = rig.rooms()
-    injection.inject("directory removed", lambda: shutil.rmtree(worker.root / room))
+    (attempt_dir,) = rig.attempt_dirs()
+    injection.inject("directory removed", lambda: shutil.rmtree(worker.root / attempt_dir))
     Path(rig.directory / "v.go").touch()
     rig.completed(begun.workflow_id, PATIENCE_SECONDS)
     assert rig.statuses(begun) == ["FAILED", "COMPLETED"]

@@ -72,9 +72,13 @@ class Bench:
         found = self.truth.branches(self.repository, hidden=True)
         return [branch.name for branch in found if branch.name.startswith(STAGING)]
 
-    def rooms(self) -> list[str]:
-        rooms = self.lab.rooms
-        return [path.name for path in rooms.iterdir() if path.is_dir()] if rooms.exists() else []
+    def attempt_dirs(self) -> list[str]:
+        attempt_dirs = self.lab.attempt_dirs
+        return (
+            [path.name for path in attempt_dirs.iterdir() if path.is_dir()]
+            if attempt_dirs.exists()
+            else []
+        )
 
     def is_commit(self, ref: str) -> bool:
         try:

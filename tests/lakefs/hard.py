@@ -58,7 +58,7 @@ def assert_tidy(bench: Bench) -> None:
     """V7: no staging or scratch branch and no directory is left."""
     names = [branch.name for branch in bench.truth.branches(bench.repository, hidden=True)]
     assert [name for name in names if name.startswith("perago-")] == []
-    assert bench.rooms() == []
+    assert bench.attempt_dirs() == []
 
 
 def ask(bench: Bench, method: str, *path: str, **asked: Any) -> Any:

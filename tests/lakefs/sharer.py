@@ -27,17 +27,17 @@ def main() -> None:
         ContentCache(cache, int(said["CACHE_BYTES"])),
         Manifests(cache / "manifests.sqlite"),
     )
-    room = Path(said["ROOM"])
+    attempt_dir = Path(said["ROOM"])
     repository, ref = said["REPOSITORY"], said["REF"]
     for _ in range(int(said["ROUNDS"])):
         plan = plan_download(Selection("ws"), store.listing(repository, ref, "ws/"))
-        wanted = [Fetch(f"ws/{path}", entry, room / path) for path, entry in plan.items()]
+        wanted = [Fetch(f"ws/{path}", entry, attempt_dir / path) for path, entry in plan.items()]
         store.fetch(repository, ref, wanted, lambda _: None)
         digest = hashlib.sha256()
         for path in sorted(plan):
-            digest.update(path.encode() + b"\0" + (room / path).read_bytes())
+            digest.update(path.encode() + b"\0" + (attempt_dir / path).read_bytes())
         sys.stdout.write(f"{digest.hexdigest()}\n")
-        shutil.rmtree(room)
+        shutil.rmtree(attempt_dir)
     store.close()
 
 

@@ -65,7 +65,7 @@ def test_a_transfer_stops_when_the_time_of_the_attempt_is_over(bench: Bench) -> 
     run = bench.run(tasks.hurried, Rule(drops, "GET", r"/objects\?", times=None))
     assert run.status is Status.FAILED
     assert "download: StaleAttemptError: the time of the attempt was over" in run.reason
-    assert bench.rooms() == []
+    assert bench.attempt_dirs() == []
 
 
 def test_the_events_say_how_fast_it_was(bench: Bench) -> None:

@@ -114,7 +114,7 @@ def test_d2_a_key_that_cannot_be_a_file_fails_the_attempt_and_is_named(
     assert "before body" not in run.events
     assert "downloaded" not in run.events  # D2: checked before the first byte.
     assert outside(bench) == set()
-    assert bench.rooms() == []
+    assert bench.attempt_dirs() == []
     assert bench.head.id == head
     assert not Path("/tmp/perago-escaped").exists()  # noqa: S108 - the place it must not reach
 

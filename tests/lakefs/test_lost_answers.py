@@ -102,7 +102,7 @@ def assert_published(bench: Bench, a: str, run: Run, text: str = "new") -> None:
     assert published.parents == (a,)
     assert bench.files() == after(text)
     assert bench.staging_branches() == []
-    assert bench.rooms() == []
+    assert bench.attempt_dirs() == []
 
 
 def assert_untouched(bench: Bench, head: str, run: Run) -> None:
@@ -110,7 +110,7 @@ def assert_untouched(bench: Bench, head: str, run: Run) -> None:
     assert run.status is Status.FAILED
     assert bench.head.id == head
     assert bench.staging_branches() == []
-    assert bench.rooms() == []
+    assert bench.attempt_dirs() == []
 
 
 # --- what may be sent again -----------------------------------------------------------------------
@@ -567,7 +567,7 @@ def test_step_13_a_cleanup_that_never_succeeds_is_logged_and_changes_nothing(
     assert bool(left) == (fault not in APPLIED)
     assert ("warning" in run.events) or fault in APPLIED
     assert [commit.id for commit in bench.history(a)] == [run.ref]
-    assert bench.rooms() == []
+    assert bench.attempt_dirs() == []
 
 
 def foreign(bench: Bench) -> None:

@@ -150,10 +150,10 @@ def test_p6_a_lost_answer_to_taking_it_in_is_asked_again(bench: Bench) -> None:
 def test_no_address_with_a_signature_and_no_key_is_told(bench: Bench) -> None:
     bench.given({KEY: CONTENT})
     address = signed(bench, KEY).replace("Signature=", "Signature=0")
-    bench.store._roads.of(bench.repository, bench.head.id)  # noqa: SLF001 - as if it had answered
-    road = bench.store._roads.of(bench.repository, bench.head.id)  # noqa: SLF001
-    assert road.presigned is not None
-    road.presigned.answered = True
+    bench.store._transports.of(bench.repository, bench.head.id)  # noqa: SLF001 - as if it had answered
+    transport = bench.store._transports.of(bench.repository, bench.head.id)  # noqa: SLF001
+    assert transport.presigned is not None
+    transport.presigned.answered = True
     run = bench.run(tasks.idle, Rule(Lead(address), "GET", "/objects/stat", times=None))
     assert "the block store of lakeFS could not be used (answered 403)" in run.reason
     assert "Signature" not in run.reason + json.dumps([str(event) for event in run.events])

@@ -83,7 +83,7 @@ def test_d3_a_body_that_always_breaks_off_fails_and_leaves_nothing(bench: Bench,
     assert run.status is Status.FAILED
     assert "download: StoreUnavailableError" in run.reason
     assert ascii(key) in run.reason
-    assert bench.rooms() == []
+    assert bench.attempt_dirs() == []
     assert bench.head.id == head
     assert bench.retry(run).completed
 
@@ -181,7 +181,7 @@ class WriteAt:
     def at(self, point: str, scene: object) -> None:
         bench, mine, name, write = self._act
         if point == mine:
-            (file,) = bench.lab.rooms.rglob(name)
+            (file,) = bench.lab.attempt_dirs.rglob(name)
             write(file)
 
     def around(self, call: str, action: Callable[[], object]) -> object:
@@ -216,7 +216,7 @@ def test_s3_a_file_that_changes_between_diff_and_upload_is_refused(
     assert "stage: UnpublishableFileError" in run.reason
     assert bench.head.id == a
     assert bench.staging_branches() == []
-    assert bench.rooms() == []
+    assert bench.attempt_dirs() == []
 
 
 # --- many -----------------------------------------------------------------------------------------

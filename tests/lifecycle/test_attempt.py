@@ -35,9 +35,9 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
 
 def leftovers(lab: Lab) -> list[str]:
     """V7: attempt directories and staging branches that are still there."""
-    rooms = [path.name for path in lab.rooms.glob("*/")]
+    attempt_dirs = [path.name for path in lab.attempt_dirs.glob("*/")]
     branches = [branch.name for branch in lab.store.branches(lab.repository, hidden=True)]
-    return rooms + [name for name in branches if name.startswith("perago-staging-")]
+    return attempt_dirs + [name for name in branches if name.startswith("perago-staging-")]
 
 
 # --- the plain paths ----------------------------------------------------------------------------

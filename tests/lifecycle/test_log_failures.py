@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perago.attempt.lifecycle import run_attempt
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
 from perago.errors import EventLogError
 from perago.history import event_log
@@ -22,7 +22,7 @@ from perago.protocol.values import Attempt, Claim, Status
 from perago.tasks.declaration import definition_of
 from perago.testing import Lab
 from perago.testing.broker import ScriptedBroker
-from perago.workspace.attempt_dirs import AttemptRooms
+from perago.workspace.attempt_dirs import LocalAttemptDirs
 from tests.lifecycle import tasks
 
 WRITTEN = POINTS.index("decision")
@@ -82,7 +82,7 @@ class BreakAt:
 
 def attempt(lab: Lab, how: str, point: str) -> tuple[Outcome, ScriptedBroker, list[str], Claim]:
     """Run one attempt whose log breaks when it reaches a point."""
-    path = lab.rooms.parent / "events" / "events.sqlite"
+    path = lab.attempt_dirs.parent / "events" / "events.sqlite"
     log = EventLog(path)
     log.append([])
     disk = Disk(path, how)
@@ -106,10 +106,10 @@ def attempt(lab: Lab, how: str, point: str) -> tuple[Outcome, ScriptedBroker, li
     clock = SystemClock()
     journal = AttemptJournal(log, claim, clock, watch)
     broken = BreakAt(journal, point, lambda: disk.fail(log))
-    rooms = AttemptRooms(lab.rooms, "lab", clock)
-    shells = Shells(lab.store, lab.broker, rooms, clock, broken)
+    attempt_dirs = LocalAttemptDirs(lab.attempt_dirs, "lab", clock)
+    services = AttemptServices(lab.store, lab.broker, attempt_dirs, clock, broken)
     try:
-        outcome = run_attempt(claim, definition_of(tasks.write), shells)
+        outcome = run_attempt(claim, definition_of(tasks.write), services)
     finally:
         disk.close()
         log.close()
@@ -123,10 +123,10 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leftovers(lab: Lab) -> list[str]:
-    found = lab.rooms.iterdir() if lab.rooms.exists() else ()
-    rooms = [path.name for path in found if not path.name.startswith(".perago-")]
+    found = lab.attempt_dirs.iterdir() if lab.attempt_dirs.exists() else ()
+    attempt_dirs = [path.name for path in found if not path.name.startswith(".perago-")]
     branches = [branch.name for branch in lab.store.branches(lab.repository, hidden=True)]
-    return rooms + [name for name in branches if name.startswith("perago-staging-")]
+    return attempt_dirs + [name for name in branches if name.startswith("perago-staging-")]
 
 
 @pytest.mark.parametrize("how", ["locked", "full", "read-only", "gone"])

@@ -85,8 +85,8 @@ def contents(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
 
-def rooms(lab: Lab) -> list[str]:
-    return [path.name for path in lab.rooms.iterdir() if path.is_dir()]
+def attempt_dirs(lab: Lab) -> list[str]:
+    return [path.name for path in lab.attempt_dirs.iterdir() if path.is_dir()]
 
 
 @pytest.mark.parametrize("how", ["link", "link aside"])
@@ -99,7 +99,7 @@ def test_v6_a_link_in_the_place_of_the_workspace_is_neither_published_nor_follow
     assert "directory '.' cannot be read: Not a directory" in run.reason
     assert lab.head == head
     assert contents(dataset) == PRECIOUS
-    assert rooms(lab) == [], "the link is gone, and what it stood in"
+    assert attempt_dirs(lab) == [], "the link is gone, and what it stood in"
 
 
 @pytest.mark.parametrize("how", ["link of the attempt directory", "another attempt directory"])
@@ -113,8 +113,8 @@ def test_v6_an_attempt_directory_that_is_not_ours_any_more_is_left_alone(
     assert contents(dataset) == PRECIOUS
     if how == "another attempt directory":
         assert "not the directory that was made" in run.reason
-        (room,) = rooms(lab)
-        assert contents(lab.rooms / room / "workspace") == PRECIOUS
+        (attempt_dir,) = attempt_dirs(lab)
+        assert contents(lab.attempt_dirs / attempt_dir / "workspace") == PRECIOUS
     assert "warning" in run.events, "the failed removal is logged"
 
 
@@ -123,7 +123,7 @@ def test_a_body_may_make_its_workspace_anew(lab: Lab) -> None:
     run = lab.run(rearrange, {"how": "made anew"})
     assert run.completed, run.reason
     assert run.files == {"ws/new.txt": b"new"}
-    assert rooms(lab) == []
+    assert attempt_dirs(lab) == []
 
 
 def test_v6_what_a_body_mounted_is_neither_published_nor_emptied(lab: Lab, dataset: Path) -> None:
@@ -148,7 +148,7 @@ def test_v6_what_a_body_mounted_is_neither_published_nor_emptied(lab: Lab, datas
         assert "workspace publication does not support mounts: data" in run.reason
         assert lab.head == head
         assert contents(dataset) == PRECIOUS
-        assert len(rooms(lab)) == 1
+        assert len(attempt_dirs(lab)) == 1
     finally:
         for mount in mounts:
             mount.__exit__(None, None, None)
@@ -162,7 +162,7 @@ def test_section_4_a_body_that_changes_the_working_directory_spoils_nothing(lab:
     assert os.getcwd() == before  # noqa: PTH109
     assert run.events.count("warning") == 1
     assert lab.run(rearrange, {"how": "made anew"}).completed
-    assert rooms(lab) == []
+    assert attempt_dirs(lab) == []
 
 
 # --- a change that no time tells of (S2) -------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.attempt.progress import Track
+from perago.attempt.progress import AttemptProgress
 from perago.history.event_log import AttemptJournal, EventLog
 from perago.history.story import story
 from perago.protocol.values import Attempt, Claim, Phase
@@ -15,8 +15,8 @@ from perago.testing.clock import ManualClock
 CLAIM = Claim(Attempt("run", "task", 0, "step", "count"), {}, "execution")
 
 
-def phases(track: Track, log: EventLog) -> dict[str, float | None]:
-    track.event("decided", status="COMPLETED", reason="", output={})
+def phases(progress: AttemptProgress, log: EventLog) -> dict[str, float | None]:
+    progress.event("decided", status="COMPLETED", reason="", output={})
     told = story([*log.of_execution("execution")])
     return {phase.name: phase.seconds for phase in told.phases}
 
@@ -29,17 +29,17 @@ def log(tmp_path: Path) -> EventLog:
 
 def test_a_start_inside_of_a_phase_is_told_before_it(log: EventLog) -> None:
     clock = ManualClock()
-    track = Track(AttemptJournal(log, CLAIM, clock), clock)
-    with track.phase(Phase.PRE):
+    progress = AttemptProgress(AttemptJournal(log, CLAIM, clock), clock)
+    with progress.phase(Phase.PRE):
         clock.advance(1)
-    with track.phase(Phase.BODY):
+    with progress.phase(Phase.BODY):
         clock.advance(2)
-        with track.starting_spark():
+        with progress.starting_spark():
             clock.advance(10)
         clock.advance(3)
-    with track.phase(Phase.POST):
+    with progress.phase(Phase.POST):
         clock.advance(4)
-    assert list(phases(track, log).items()) == [
+    assert list(phases(progress, log).items()) == [
         ("pre guardrail", 1),
         ("starting Spark", 10),
         ("body", 5),
@@ -49,7 +49,11 @@ def test_a_start_inside_of_a_phase_is_told_before_it(log: EventLog) -> None:
 
 def test_a_start_that_fails_ends_no_phase(log: EventLog) -> None:
     clock = ManualClock()
-    track = Track(AttemptJournal(log, CLAIM, clock), clock)
-    with pytest.raises(OSError, match="no java"), track.phase(Phase.BODY), track.starting_spark():
+    progress = AttemptProgress(AttemptJournal(log, CLAIM, clock), clock)
+    with (
+        pytest.raises(OSError, match="no java"),
+        progress.phase(Phase.BODY),
+        progress.starting_spark(),
+    ):
         raise OSError("no java")
-    assert phases(track, log) == {"body": None}
+    assert phases(progress, log) == {"body": None}

@@ -19,12 +19,12 @@ from pydantic import BaseModel
 from perago import WorkspaceSpec, task
 from perago.attempt.fence import AttemptFence, FencedHead, no_task
 from perago.attempt.lifecycle import Execution, Job
-from perago.attempt.progress import Track
+from perago.attempt.progress import AttemptProgress
 from perago.attempt.report import report
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.attempt.staging import Stage
-from perago.attempt.working_copy import Change, Directory, Workplace
-from perago.ports import Broker, Ledger, Room, Rooms, Store
+from perago.attempt.working_copy import Change, Downloaded, WorkingCopy
+from perago.ports import AttemptDir, AttemptDirs, Broker, Ledger, Store
 from perago.protocol.diff import diff
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Claim, Commit, Phase, WorkspaceInput
@@ -45,7 +45,7 @@ from tests.model.wire import (
 )
 
 FENCES: tuple[FenceKind, ...] = ("head", "lineage", "hard")
-NOWHERE = Room(Path("/nowhere"), Path("/nowhere"))
+NOWHERE = AttemptDir(Path("/nowhere"), Path("/nowhere"))
 INPUT = WorkspaceInput(REPOSITORY, BRANCH, "commit", A)
 
 
@@ -108,7 +108,7 @@ class Impatient(ManualClock):
         super().sleep(3600)
 
 
-class Worked(Directory):
+class Worked(Downloaded):
     """The attempt directory after the body: it holds what A holds, and maybe one file more."""
 
     __slots__ = ()
@@ -122,19 +122,21 @@ class Worked(Directory):
 class Publishing(Execution):
     """The whole attempt, but for the directory it works in."""
 
-    def __init__(self, writer: Writer, shells: Shells, track: Track) -> None:
+    def __init__(
+        self, writer: Writer, services: AttemptServices, progress: AttemptProgress
+    ) -> None:
         given: dict[str, object] = {"workspace": INPUT.as_json(), "params": {}}
         claim = Claim(writer.attempt, given, f"execution-{writer.who}")
-        super().__init__(claim, TASKS[writer.fence], shells, track)
+        super().__init__(claim, TASKS[writer.fence], services, progress)
         self._file = writer.who if writer.changes else ""
         if writer.naive:
-            self._fence = Naive(writer.attempt, shells.store, shells.broker, shells.clock)
+            self._fence = Naive(writer.attempt, services.store, services.broker, services.clock)
 
-    def _enter(self, undo: ExitStack) -> Room:
+    def _enter(self, undo: ExitStack) -> AttemptDir:
         return NOWHERE
 
-    def _place(self, job: Job, room: Room, stage: Stage) -> Workplace:
-        return Worked(self._file, A, job.select, room, Baseline({}, {}, 0), "md5")
+    def _place(self, job: Job, attempt_dir: AttemptDir, stage: Stage) -> WorkingCopy:
+        return Worked(self._file, A, job.select, attempt_dir, Baseline({}, {}, 0), "md5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +150,13 @@ class Standing:
 def stand(writer: Writer, library: Library, answers: tuple[Answer, ...]) -> Standing:
     """Run an attempt as far as these answers take it."""
     clock, journal = Impatient(), Silent()
-    track = Track(journal, clock)
-    wire = Wire(answers, track)
+    progress = AttemptProgress(journal, clock)
+    wire = Wire(answers, progress)
     store = ModelStore(writer.who, library, wire, fenced=writer.fence == "hard")
-    shells = Shells(
+    services = AttemptServices(
         store=cast("Store", store),
         broker=cast("Broker", ModelEngine(writer.who, wire)),
-        rooms=cast("Rooms", None),
+        attempt_dirs=cast("AttemptDirs", None),
         clock=clock,
         journal=journal,
         ledger=cast("Ledger", ModelLedger(wire, library.postings)) if writer.keeps_ledger else None,
@@ -164,8 +166,8 @@ def stand(writer: Writer, library: Library, answers: tuple[Answer, ...]) -> Stan
         patch.object(hard, "FINISH_TRIES", 2),
         suppress(Unanswered),
     ):
-        outcome = Publishing(writer, shells, track).run()
-        report(writer.attempt, outcome, shells.broker, track)
+        outcome = Publishing(writer, services, progress).run()
+        report(writer.attempt, outcome, services.broker, progress)
     return Standing(wire.pending, wire.phase)
 
 

@@ -22,7 +22,7 @@ from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Commit, Staging, Status
 from perago.tasks.declaration import definition_of
 from perago.testing import Fault, Lab, ManualClock, Run
-from perago.workspace.sweeper import remove_room_of
+from perago.workspace.sweeper import remove_attempt_dir_of
 from tests.model.tasks import DEPOSITS, GIVEN
 from tests.model.walker import Held, Unanswered, Walker
 
@@ -210,7 +210,7 @@ class Publications(RuleBasedStateMachine):
     def sweep(self) -> None:
         """Whoever reaps the dead removes what they left (V7)."""
         for run in self.dead():
-            remove_room_of(self.lab.rooms, run.attempt.task_id, run.execution_id)
+            remove_attempt_dir_of(self.lab.attempt_dirs, run.attempt.task_id, run.execution_id)
             for branch in self.branches_of(run.execution_id):
                 self.lab.store.drop(Staging(self.lab.repository, branch))
             self.swept.add(run.execution_id)
@@ -301,10 +301,10 @@ class Publications(RuleBasedStateMachine):
 
     @invariant()
     def v7_only_the_living_and_the_unswept_dead_have_left_something(self) -> None:
-        rooms = [path.name for path in self.lab.rooms.glob("*/")]
+        attempt_dirs = [path.name for path in self.lab.attempt_dirs.glob("*/")]
         branches = [b.name for b in self.lab.store.branches(self.lab.repository, hidden=True)]
         staged = [name for name in branches if name.startswith("perago-staging-")]
-        for left in (rooms, staged):
+        for left in (attempt_dirs, staged):
             unswept = {run.execution_id for run in self.dead()} - self.swept
             dead = [name for name in left if name.endswith(tuple(unswept))] if unswept else []
             assert len(dead) <= len(unswept)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 
-from perago.attempt.progress import Track
+from perago.attempt.progress import AttemptProgress
 from perago.ports import Advance, Publication, Published, Put
 from perago.protocol.adoption import Posting
 from perago.protocol.diff import diff
@@ -90,9 +90,9 @@ class Unanswered(BaseException):
 class Wire:
     """Gives the answers that were, in order, and stops at the first question after them."""
 
-    def __init__(self, answers: Sequence[Answer], track: Track) -> None:
+    def __init__(self, answers: Sequence[Answer], progress: AttemptProgress) -> None:
         self._answers = iter(answers)
-        self._track = track
+        self._progress = progress
         self.pending: Question | None = None
         self.phase = Phase.REPORT
 
@@ -100,7 +100,7 @@ class Wire:
         if self.pending is None:
             for answer in self._answers:
                 return answer
-            self.pending, self.phase = question, self._track.current
+            self.pending, self.phase = question, self._progress.current
         raise Unanswered
 
 

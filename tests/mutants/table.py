@@ -270,7 +270,7 @@ MUTANTS = (
         "src/perago/attempt/fence.py",
         "if before.id != after.id:",
         "if False:",
-        "tests/lifecycle/test_ahead.py -k f3",
+        "tests/lifecycle/test_prefetch.py -k f3",
     ),
     Mutant(
         "F3",
@@ -630,7 +630,7 @@ MUTANTS = (
         "src/perago/workspace/attempt_dirs.py",
         "            trees.empty(room, out_of_time, keep=(MARKER,))\n",
         "            return\n",
-        "tests/workspace/test_rooms.py -k step_14",
+        "tests/workspace/test_attempt_dirs.py -k step_14",
     ),
     Mutant(
         "G2",

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
 from perago.attempt.lifecycle import run_attempt
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
 from perago.history.event_log import AttemptJournal, EventLog
 from perago.observe import tracing
@@ -24,7 +24,7 @@ from perago.settings import load_settings
 from perago.tasks.declaration import definition_of
 from perago.testing.broker import ScriptedBroker
 from perago.testing.lab import BRANCH, Lab
-from perago.workspace.attempt_dirs import AttemptRooms
+from perago.workspace.attempt_dirs import LocalAttemptDirs
 
 
 class Params(BaseModel):
@@ -68,9 +68,9 @@ def main(directory: Path, name: str, traceparent: str = "") -> None:
     assert tracing.start(settings) is traces
     log = EventLog(directory / "events.sqlite")
     with traces.attempt(AttemptJournal(log, claim, clock), claim) as journal:
-        rooms = AttemptRooms(directory / "rooms", "lab", clock)
-        shells = Shells(lab.store, ScriptedBroker(), rooms, clock, journal)
-        outcome = run_attempt(claim, definition, shells)
+        attempt_dirs = LocalAttemptDirs(directory / "rooms", "lab", clock)
+        services = AttemptServices(lab.store, ScriptedBroker(), attempt_dirs, clock, journal)
+        outcome = run_attempt(claim, definition, services)
     log.close()
     lab.close()
     traces.flush(30)

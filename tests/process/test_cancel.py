@@ -12,7 +12,7 @@ import pytest
 from perago.process.pool import ProcessPool
 from perago.process.reports import Finished, Message, Report, WatchedExecutors
 from perago.process.threads import ThreadPool
-from perago.tasks.cancellation import Token, cancelled, current, holding, on_cancel
+from perago.tasks.cancellation import CancellationToken, cancelled, current, holding, on_cancel
 from tests.patience import Deadline
 from tests.process import executors
 from tests.process.executors import claim
@@ -106,7 +106,7 @@ def test_outside_an_attempt_nothing_is_cancelled() -> None:
 
 @pytest.mark.parametrize("whole_process", [True, False])
 def test_the_token_is_current_while_it_is_held(whole_process: bool) -> None:
-    token = Token()
+    token = CancellationToken()
     seen: list[bool] = []
     with holding(token, whole_process=whole_process):
         token.cancel()
@@ -119,7 +119,7 @@ def test_the_token_is_current_while_it_is_held(whole_process: bool) -> None:
 
 
 def test_hooks_are_called_once_and_none_keeps_the_others() -> None:
-    token, called = Token(), list[int]()
+    token, called = CancellationToken(), list[int]()
     token.on_cancel(lambda: 1 / 0)  # type: ignore[arg-type]
     token.on_cancel(lambda: called.append(1))
     token.cancel()

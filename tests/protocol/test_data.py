@@ -11,13 +11,13 @@ from perago import TaskDefinitionError, data
 from perago.protocol.data import (
     DataGuard,
     Found,
+    GuardResult,
     Mean,
     Measure,
     Nulls,
     Outside,
     Repeated,
     Table,
-    Verdict,
     refuse,
     summary,
 )
@@ -114,7 +114,11 @@ def test_drift_is_a_share_of_what_was() -> None:
 
 
 def test_a_commit_says_what_was_checked() -> None:
-    verdicts = [Verdict("g", "t", rows=1200), Verdict("h", "t", rows=1200), Verdict("i", "u")]
+    verdicts = [
+        GuardResult("g", "t", rows=1200),
+        GuardResult("h", "t", rows=1200),
+        GuardResult("i", "u"),
+    ]
     assert summary(verdicts) == "3 passed: t 1,200 rows"
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago.protocol.names import room, safe, staging_branch
+from perago.protocol.names import attempt_dir, safe, staging_branch
 from perago.protocol.values import Attempt
 from tests.protocol.identities import ME
 
@@ -37,7 +37,7 @@ def test_s1_the_branch_name_spells_the_attempt() -> None:
 
 
 def test_the_directory_name_holds_task_and_execution() -> None:
-    assert room("3f2c-11", "0b5e") == "3f2c-11-0b5e"
+    assert attempt_dir("3f2c-11", "0b5e") == "3f2c-11-0b5e"
 
 
 @given(attempts, anything)
@@ -46,7 +46,7 @@ def test_s1_every_name_is_plain_and_short(attempt: Attempt, execution_id: str) -
     assert PLAIN.match(branch)
     assert branch.startswith("perago-staging-")
     assert len(branch) <= 300
-    directory = room(attempt.task_id, execution_id)
+    directory = attempt_dir(attempt.task_id, execution_id)
     assert PLAIN.match(directory)
     assert len(directory) <= 100
 
@@ -55,7 +55,7 @@ def test_s1_every_name_is_plain_and_short(attempt: Attempt, execution_id: str) -
 def test_s1_two_executions_never_share_a_name(attempt: Attempt, one: str, other: str) -> None:
     same = one == other
     assert (staging_branch(attempt, one) == staging_branch(attempt, other)) is same
-    assert (room(attempt.task_id, one) == room(attempt.task_id, other)) is same
+    assert (attempt_dir(attempt.task_id, one) == attempt_dir(attempt.task_id, other)) is same
 
 
 @given(anything, anything)

@@ -33,7 +33,7 @@ TABLE: list[tuple[Phase, BaseException, Status]] = [
     (Phase.INPUT, errors.TaskInputError("x"), FAILED),
     (Phase.INPUT, errors.TaskParamsError("x"), TERMINAL),
     (Phase.INPUT, errors.NotFoundError("x"), FAILED),
-    (Phase.ROOM, errors.WorkspaceError("x"), FAILED),
+    (Phase.ATTEMPT_DIR, errors.WorkspaceError("x"), FAILED),
     (Phase.DOWNLOAD, errors.UnsafePathError("x"), FAILED),
     (Phase.DOWNLOAD, errors.CorruptObjectError("x"), FAILED),
     (Phase.DOWNLOAD, errors.StoreUnavailableError("x"), FAILED),
@@ -158,7 +158,7 @@ def test_the_line_of_the_author_stays_when_a_reason_is_cut() -> None:
     [
         (Phase.DOWNLOAD, RuntimeError("patched by a body"), True),
         (Phase.INPUT, RecursionError(), True),
-        (Phase.ROOM, WorkspaceError("cannot be made"), True),
+        (Phase.ATTEMPT_DIR, WorkspaceError("cannot be made"), True),
         (Phase.DOWNLOAD, WorkspaceError("an unsafe path"), False),
         (Phase.DOWNLOAD, StoreUnavailableError("away"), False),
         (Phase.PRE, RuntimeError("a guard's bug"), False),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from perago.protocol.sweep import FoundRoom, Owner, Verdict, judge
+from perago.protocol.sweep import FoundAttemptDir, Owner, SweepDecision, judge
 
 DAY = 86_400.0
 
 ALIVE, GONE, FOREIGN = Owner.ALIVE, Owner.GONE, Owner.FOREIGN
 
 
-def verdict(owner: Owner | None, age: float, **more: bool | None) -> Verdict:
-    return judge(FoundRoom("room", age, owner, **more), DAY)  # type: ignore[arg-type]
+def verdict(owner: Owner | None, age: float, **more: bool | None) -> SweepDecision:
+    return judge(FoundAttemptDir("room", age, owner, **more), DAY)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_v6_without_a_marker_content_never_goes(in_progress: bool | None, abando
 
 
 def test_w5_a_time_to_live_of_zero_removes_whatever_has_no_marker() -> None:
-    assert judge(FoundRoom("room", 0.0, None, bare=True), 0.0).remove
+    assert judge(FoundAttemptDir("room", 0.0, None, bare=True), 0.0).remove

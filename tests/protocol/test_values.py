@@ -69,4 +69,4 @@ def test_section_4_the_phases_stand_in_the_order_of_an_attempt() -> None:
     assert order.index(Phase.PRE) < order.index(Phase.BODY) < order.index(Phase.RESULT)
     assert order.index(Phase.RESULT) < order.index(Phase.POST) < order.index(Phase.DIFF)
     assert order.index(Phase.FENCE_ONE) < order.index(Phase.STAGE) < order.index(Phase.FENCE_TWO)
-    assert order[-4:] == [Phase.PUBLISH, Phase.CLEAN_STAGING, Phase.CLEAN_ROOM, Phase.REPORT]
+    assert order[-4:] == [Phase.PUBLISH, Phase.CLEAN_STAGING, Phase.CLEAN_ATTEMPT_DIR, Phase.REPORT]

@@ -23,7 +23,7 @@ from perago.settings import ConductorSettings, LakeFSSettings
 from perago.stores.embedded import EmbeddedStore
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
-from perago.worker.event_fanout import Chorus
+from perago.worker.event_fanout import EventFanout
 from perago.worker.state import StateFile
 from tests import canary
 from tests.patience import LIMIT
@@ -138,7 +138,7 @@ def test_v8_the_supervisor_s_state_and_its_watchers(tmp_path: Path) -> None:
         def close(self, timeout_seconds: float) -> None:
             pass
 
-    chorus = Chorus([Watcher()], SystemClock())
+    chorus = EventFanout([Watcher()], SystemClock())
     chorus.worker("start failed", {"why": SAID, "detail": SAID})
     chorus.output(None, "w-0001", "stdout", SAID)
     StateFile(tmp_path, 0.0, 0.0).write({"problems": [SAID]}, 1.0, at_once=True)

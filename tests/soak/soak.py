@@ -217,9 +217,9 @@ class Soak:
     def _leftovers(self) -> Iterator[str]:
         """Find what the workers should have removed, and the sweep what they could not (V7)."""
         for worker in self.workers:
-            rooms = [path.name for path in worker.root.iterdir() if path.is_dir()]
-            if rooms:
-                yield f"V7: {worker.name} left directories {rooms}"
+            attempt_dirs = [path.name for path in worker.root.iterdir() if path.is_dir()]
+            if attempt_dirs:
+                yield f"V7: {worker.name} left directories {attempt_dirs}"
         subprocess.run(
             [sys.executable, "-m", "perago", "gc", "--repo", REPOSITORY, "--delete"],
             env=self.environment("gc"),

@@ -16,7 +16,7 @@ from perago.settings import SparkSettings
 from perago.spark.connect import CONNECT
 from perago.spark.jvm import JVM
 from perago.spark.session import AttemptSession
-from perago.tasks.cancellation import Token, holding
+from perago.tasks.cancellation import CancellationToken, holding
 from perago.testing import Lab
 from tests.patience import LIMIT, until
 from tests.spark import cluster_tasks as tasks
@@ -82,7 +82,7 @@ def test_x4_the_same_task_passes_unchanged_and_is_published(
 def test_w4_a_lost_attempt_is_cancelled_where_it_runs(
     settings: SparkSettings, tmp_path: Path
 ) -> None:
-    lab, token = Lab(tmp_path, spark=settings), Token()
+    lab, token = Lab(tmp_path, spark=settings), CancellationToken()
     marker = tmp_path / "marker"
     ended: list[Status | None] = []
 

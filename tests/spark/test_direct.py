@@ -93,7 +93,7 @@ def test_x2_the_next_local_attempt_reads_what_a_direct_one_published(lab: Lab) -
     direct = tasks.DIRECT.need
     assert direct.direct
     listed = {info.key for info in lab.store.listing(lab.repository, lab.head.id, "lake/")}
-    fresh = ArrangedLakeFS(lab.store._endpoint, lab.rooms.parent / "fresh")  # type: ignore[attr-defined]  # noqa: SLF001 - a second machine
+    fresh = ArrangedLakeFS(lab.store._endpoint, lab.attempt_dirs.parent / "fresh")  # type: ignore[attr-defined]  # noqa: SLF001 - a second machine
     assert listed == {info.key for info in fresh.listing(lab.repository, lab.head.id, "lake/")}
     assert len(listed) > 2
     fresh.close()

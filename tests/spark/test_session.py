@@ -23,7 +23,7 @@ from perago.spark.errors import explained
 from perago.spark.jvm import JVM
 from perago.spark.launch import sweep
 from perago.spark.session import AttemptSession
-from perago.tasks.cancellation import Token, holding
+from perago.tasks.cancellation import CancellationToken, holding
 from perago.workspace.owner import is_alive
 from tests.patience import LIMIT, until
 from tests.spark.conftest import new_session
@@ -49,7 +49,7 @@ def _has_jobs(session: AttemptSession) -> bool:
 
 @pytest.mark.usefixtures("jvm")
 def test_w4_a_lost_attempt_cancels_its_jobs_and_no_others() -> None:
-    other, token = new_session("other"), Token()
+    other, token = new_session("other"), CancellationToken()
     ended: list[BaseException | str] = []
 
     def body() -> None:

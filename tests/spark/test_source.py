@@ -41,7 +41,7 @@ def spark(attempt: AttemptSession) -> SparkSession:
 
 
 def table(spark: SparkSession, lab: Lab, what: str, **options: str) -> DataFrame:
-    home = str(lab.rooms.parent)
+    home = str(lab.attempt_dirs.parent)
     return spark.read.format("perago").options(home=home, what=what, **options).load()
 
 
@@ -87,7 +87,7 @@ def test_k4_publications_are_rows_with_what_they_replaced(spark: SparkSession, l
 def test_k4_a_publication_of_another_machine_is_told_by_its_commit(
     spark: SparkSession, lab: Lab, tmp_path: Path
 ) -> None:
-    (tmp_path / "store").symlink_to(lab.rooms.parent / "store")
+    (tmp_path / "store").symlink_to(lab.attempt_dirs.parent / "store")
     options = {"home": str(tmp_path), "repository": lab.repository}
     found = spark.read.format("perago").options(**options).load()
     rows = found.orderBy("published_at").collect()
@@ -146,7 +146,7 @@ def test_x6_objects_of_a_commit_and_of_a_part_of_it(spark: SparkSession, lab: La
 def test_mistakes_are_told_in_a_sentence(
     spark: SparkSession, lab: Lab, options: dict[str, str], words: str
 ) -> None:
-    given = {"home": str(lab.rooms.parent), **options}
+    given = {"home": str(lab.attempt_dirs.parent), **options}
     with pytest.raises(PySparkException, match=words):
         spark.read.format("perago").options(**given).load().collect()
 

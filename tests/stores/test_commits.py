@@ -56,7 +56,7 @@ def test_those_who_want_the_same_one_wait_for_one_answer() -> None:
 
 def test_one_asked_for_ahead_is_there_or_on_its_way() -> None:
     commits, server = Commits(), Server()
-    commits.ahead("r", "c", server)
+    commits.prefetch("r", "c", server)
     assert server.begun.wait(LIMIT)
     server.may.set()
     assert commits.find("r", "c", server).id == "c"
@@ -65,7 +65,7 @@ def test_one_asked_for_ahead_is_there_or_on_its_way() -> None:
 
 def test_whoever_waited_for_a_failure_asks_for_itself() -> None:
     commits, server = Commits(), Server(True)
-    commits.ahead("r", "c", server)
+    commits.prefetch("r", "c", server)
     assert server.begun.wait(LIMIT)
     with ThreadPoolExecutor(1) as pool:
         wanted = pool.submit(commits.find, "r", "c", server)

@@ -56,41 +56,41 @@ def test_the_first_failure_stops_long_work_in_the_middle(threads: int) -> None:
 
 
 def test_the_pace_grows_by_one_and_falls_by_half() -> None:
-    pace = parallel.Pace(most=8, first=2)
+    limit = parallel.ConcurrencyLimit(most=8, first=2)
     for expected in (2, 3, 3, 3, 4):
-        with pace.turn():
+        with limit.turn():
             pass
-        assert pace.limit == expected
-    pace.back_off()
-    pace.back_off()  # The same trouble, met by another thread.
-    assert pace.limit == 4 // 2
+        assert limit.limit == expected
+    limit.back_off()
+    limit.back_off()  # The same trouble, met by another thread.
+    assert limit.limit == 4 // 2
     for _ in range(100):
-        with pace.turn():
+        with limit.turn():
             pass
-    assert pace.limit == 8
+    assert limit.limit == 8
     for _ in range(10):
-        with pytest.raises(ZeroDivisionError), pace.turn():
+        with pytest.raises(ZeroDivisionError), limit.turn():
             raise ZeroDivisionError
-        pace.back_off()
-        with pace.turn():
+        limit.back_off()
+        with limit.turn():
             pass
-        pace.back_off()
-    assert pace.limit == 1
+        limit.back_off()
+    assert limit.limit == 1
 
 
 def test_never_more_than_the_pace_allows_are_under_way() -> None:
-    pace = parallel.Pace(most=6, first=3)
+    limit = parallel.ConcurrencyLimit(most=6, first=3)
     inside: list[int] = []
     seen: list[tuple[int, int]] = []
 
     def work(number: int, _: Advance) -> None:
-        with pace.turn():
+        with limit.turn():
             inside.append(number)
-            seen.append((len(inside), pace.limit))
+            seen.append((len(inside), limit.limit))
             time.sleep(0.001)  # the work
             inside.remove(number)
         if number == 50:
-            pace.back_off()
+            limit.back_off()
 
     parallel.each(range(200), work, lambda _: None, threads=16)
     assert max(count for count, _ in seen) <= 6

@@ -217,7 +217,7 @@ class Stage:
 
     # --- what is left ------------------------------------------------------------------------
 
-    def rooms(self) -> list[str]:
+    def attempt_dirs(self) -> list[str]:
         if not self.root.is_dir():
             return []
         return sorted(path.name for path in self.root.iterdir() if path.is_dir())

@@ -44,7 +44,7 @@ def test_r3_a_body_that_ends_or_doubles_its_executor(stage: Stage, do: str, reas
     assert stage.history(workspace) == [ended["tasks"][1]["outputData"]["workspace"]["ref"]]
     assert stage.staging(workspace) == []
     assert worker.stop() == 0
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
 
 
 def test_a_body_that_exhausts_memory_is_ended(stage: Stage) -> None:

@@ -27,5 +27,5 @@ def test_the_same_workflow_file_and_tasks_run_on_servers(stage: Stage) -> None:
     tables = {found.key.partition("/")[0] for found in listed}
     assert {"bronze", "silver", "gold"} <= tables
     assert worker.stop() == 0
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
     assert stage.staging(workspace) == []

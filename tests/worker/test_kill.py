@@ -44,7 +44,7 @@ def test_an_executor_killed_at_a_point_is_reported_and_the_retry_completes(
     assert stage.history(workspace) == [ended["tasks"][1]["outputData"]["workspace"]["ref"]]
     assert stage.read(workspace, "data/out.txt") == b"written"
     assert worker.stop() == 0
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
     assert stage.staging(workspace) == []
 
 
@@ -66,7 +66,7 @@ def test_r3_a_worker_killed_before_it_reports_is_followed_by_a_retry(stage: Stag
     assert stage.history(workspace) == [published]
     assert published != abandoned
     assert second.stop() == 0
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
     assert stage.staging(workspace) == []
 
 
@@ -99,6 +99,6 @@ def test_a_worker_that_is_killed_whole_is_followed_by_another(stage: Stage, mode
     assert stage.history(workspace) == [published]
     assert published != abandoned
     assert second.stop() == 0
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
     state = json.loads(stage.perago("status", "--json").stdout)
     assert state["state"] == "stopped"

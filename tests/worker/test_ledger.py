@@ -56,7 +56,7 @@ def test_k5_a_worker_killed_before_it_reports_is_followed_by_an_adoption(kept: S
     assert adopter["ref"] == died["ref"] == abandoned
     assert adopter["output"]["result"] == ended["tasks"][1]["outputData"]["result"]
     assert second.stop() == 0
-    assert kept.rooms() == []
+    assert kept.attempt_dirs() == []
     logs = [path.read_text() for path in (kept.directory / "logs").glob("*")]
     assert not [text for text in logs if PASSWORD in text]
 

@@ -35,7 +35,7 @@ def test_w4_terminate_stops_the_work_and_publishes_nothing(stage: Stage, mode: s
     assert stage.head(workspace) == workspace["ref"]
     assert stage.staging(workspace) == []
     assert worker.stop() == 0
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
 
 
 def test_w4_a_lost_attempt_that_does_not_give_up_loses_its_executor(stage: Stage) -> None:
@@ -49,7 +49,7 @@ def test_w4_a_lost_attempt_that_does_not_give_up_loses_its_executor(stage: Stage
     injection.inject("workflow terminated", end)
     eventually(lambda: not alive(pid), "the end of the executor")
     stage.completed(stage.run())
-    eventually(lambda: not stage.rooms())
+    eventually(lambda: not stage.attempt_dirs())
     assert stage.head(workspace) == workspace["ref"]
     assert worker.stop() == 0
 

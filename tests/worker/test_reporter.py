@@ -15,7 +15,7 @@ from perago.errors import EventLogError
 from perago.ports import Journal
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Staging, Status
-from perago.worker.post_mortem import Aftermath, Dead, Grounds
+from perago.worker.post_mortem import CleanupConfig, DeadExecution, PostMortem
 from perago.worker.reporter import Channels, Reporter
 from perago.worker.runs import Run
 from tests.patience import LIMIT
@@ -90,9 +90,9 @@ def test_r3_a_dead_execution_is_reported_after_its_lease_was_released(
     tmp_path: Path, drop: Any
 ) -> None:
     record = Recorder()
-    grounds = Grounds(tmp_path, 60.0, drop, lambda *_: record, 500)
-    aftermath = Aftermath(grounds, SystemClock(), lambda *_: None)
-    dead = Dead(CLAIM, "w", "executor died in body: exit code 3")
-    aftermath.settle(dead, lambda: record.note("released"))
-    assert aftermath.close(30)
+    cleanup = CleanupConfig(tmp_path, 60.0, drop, lambda *_: record, 500)
+    post_mortem = PostMortem(cleanup, SystemClock(), lambda *_: None)
+    dead = DeadExecution(CLAIM, "w", "executor died in body: exit code 3")
+    post_mortem.settle(dead, lambda: record.note("released"))
+    assert post_mortem.close(30)
     assert record.heard == ["released", "report FAILED"]

@@ -31,7 +31,7 @@ def test_w6_an_idle_worker_ends_at_once(stage: Stage) -> None:
         pids = worker.pids
         assert worker.stop() == 0
         assert gone(worker, pids)
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
 
 
 @pytest.mark.timeout(TEST_SECONDS + 30 * REPEATS)
@@ -53,7 +53,7 @@ def test_w6_a_busy_worker_drains_reports_and_ends(stage: Stage) -> None:
         Path(f"{path}-b.go").touch()
         assert worker.wait() == 0
         assert gone(worker, pids)
-        assert stage.rooms() == []
+        assert stage.attempt_dirs() == []
         assert [stage.workflow(one)["status"] for one in ids] == ["COMPLETED", "COMPLETED"]
         assert stage.staging(workspace) == []
 
@@ -88,7 +88,7 @@ def test_w6_what_does_not_end_within_the_grace_is_killed_and_reported(
     pids = worker.pids
     assert worker.stop() == 0
     assert gone(worker, pids)
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
     assert stage.tasks(workflow)[:2] == [("FAILED", 0), ("SCHEDULED", 1)]
     reason = stage.workflow(workflow)["tasks"][0]["reasonForIncompletion"]
     assert "worker stopped by SIGTERM" in reason

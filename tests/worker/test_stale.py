@@ -46,7 +46,7 @@ def test_f2_an_attempt_lost_before_the_second_fence_publishes_nothing(
         assert stage.head(workspace) == workspace["ref"], point
         assert stage.history(workspace) == [], point
         eventually(lambda: not stage.staging(workspace), point)  # noqa: B023 - called at once
-    eventually(lambda: not stage.rooms())
+    eventually(lambda: not stage.attempt_dirs())
     assert worker.stop() == 0
 
 
@@ -62,7 +62,7 @@ def test_r2_an_attempt_lost_after_the_second_fence_is_an_abandoned_publication(
         lost = [line for line in stage.logged("lost completion") if workflow in str(line)]
         assert lost, point
     assert worker.stop() == 0
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
 
 
 def test_r2_a_lost_result_that_published_nothing_is_logged_too(stage: Stage) -> None:

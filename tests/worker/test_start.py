@@ -92,9 +92,9 @@ def test_w5_a_start_sweeps_what_a_dead_worker_left(stage: Stage) -> None:
     path = stage.directory / "a.begun"
     eventually(path.exists)
     worker.kill()
-    assert len(stage.rooms()) == 1
+    assert len(stage.attempt_dirs()) == 1
     again = stage.start("-j", "1", ready=False)
-    eventually(lambda: not stage.rooms())
+    eventually(lambda: not stage.attempt_dirs())
     again.stop()
 
 

@@ -27,7 +27,7 @@ def test_a_workflow_runs_from_start_to_end(stage: Stage, mode: str) -> None:
     assert stage.read(workspace, "data/out.txt") == b"hello"
     assert task["workerId"] in {f"{stage.tag}-0001", f"{stage.tag}-0002"}
     assert worker.stop() == 0
-    assert stage.rooms() == []
+    assert stage.attempt_dirs() == []
     assert stage.staging(workspace) == []
 
 

@@ -18,10 +18,10 @@ from perago.clock import SystemClock
 from perago.errors import WorkspaceError
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
-from perago.workspace.attempt_dirs import AttemptRooms, claim_root
+from perago.workspace.attempt_dirs import LocalAttemptDirs, claim_root
 from perago.workspace.owner import is_alive, token_of
 from perago.workspace.roots import ROOT_MARKER
-from perago.workspace.sweeper import InProgress, remove_room_of, sweep
+from perago.workspace.sweeper import InProgress, remove_attempt_dir_of, sweep
 from tests.filesystems import CannotMount, bound
 from tests.patience import LIMIT
 
@@ -49,9 +49,9 @@ def living() -> Iterator[int]:
         yield child.pid
 
 
-def room(root: Path, execution: str, **marker: object) -> Path:
+def attempt_dir(root: Path, execution: str, **marker: object) -> Path:
     """Make a room, then say something else about its owner."""
-    made = AttemptRooms(root, "worker0001", SystemClock()).enter(ATTEMPT, execution)
+    made = LocalAttemptDirs(root, "worker0001", SystemClock()).enter(ATTEMPT, execution)
     (made.workspace / "a").write_bytes(b"x")
     said = json.loads((made.path / MARKER).read_text()) | marker
     (made.path / MARKER).write_text(json.dumps(said))
@@ -72,14 +72,14 @@ def age(path: Path, seconds: float) -> None:
 
 
 def test_w5_what_a_dead_owner_left_is_removed(root: Path, dead: int) -> None:
-    path = room(root, "e1", owner_pid=dead, owner_token="")
+    path = attempt_dir(root, "e1", owner_pid=dead, owner_token="")
     assert swept(root) == {"task-1-e1": True}
     assert not path.exists()
 
 
 def test_w5_what_a_living_owner_holds_is_kept_however_old(root: Path, living: int) -> None:
-    path = room(root, "e1", owner_pid=living, owner_token=token_of(living))
-    mine = room(root, "e2")
+    path = attempt_dir(root, "e1", owner_pid=living, owner_token=token_of(living))
+    mine = attempt_dir(root, "e2")
     age(path, 100 * DAY)
     assert swept(root) == {"task-1-e1": False, "task-1-e2": False}
     assert (path / "workspace" / "a").exists()
@@ -90,7 +90,7 @@ def test_w5_what_a_living_owner_holds_is_kept_however_old(root: Path, living: in
 def test_w5_a_process_that_got_the_old_number_is_not_the_owner(root: Path, living: int) -> None:
     """The usual thing after a container restart: the same pid, another process."""
     earlier = f"{token_of(living).rpartition(':')[0]}:1"
-    room(root, "e1", owner_pid=living, owner_token=earlier)
+    attempt_dir(root, "e1", owner_pid=living, owner_token=earlier)
     assert swept(root) == {"task-1-e1": True}
 
 
@@ -102,7 +102,7 @@ def test_w5_an_owner_of_elsewhere_is_not_judged_by_its_number(
     """Its number means nothing here: the broker tells, and where nobody can be asked, the age."""
     parts = token_of(living).split(":")
     parts[part] = "1"
-    path = room(root, "e1", owner_pid=living, owner_token=":".join(parts))
+    path = attempt_dir(root, "e1", owner_pid=living, owner_token=":".join(parts))
     assert swept(root) == {"task-1-e1": False}
     assert swept(root, lambda *_: True) == {"task-1-e1": False}
     age(path, 2 * DAY)
@@ -119,8 +119,8 @@ def test_w5_a_marker_of_an_older_version_does_not_say_the_namespace(
     def old(pid: int, start: str) -> dict[str, object]:
         return {"owner_pid": pid, "owner_token": f"{token_of(living).partition(':')[0]}:{start}"}
 
-    room(root, "e1", **old(living, token_of(living).rpartition(":")[2]))
-    gone = room(root, "e2", **old(dead, "5"))
+    attempt_dir(root, "e1", **old(living, token_of(living).rpartition(":")[2]))
+    gone = attempt_dir(root, "e2", **old(dead, "5"))
     assert swept(root) == {"task-1-e1": False, "task-1-e2": False}
     age(gone, 2 * DAY)
     assert swept(root) == {"task-1-e1": False, "task-1-e2": True}
@@ -133,7 +133,7 @@ def test_w5_a_dead_owner_that_nobody_reaped_is_dead(root: Path) -> None:
     assert is_alive(child.pid, token)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    room(root, "e1", owner_pid=child.pid, owner_token=token)
+    attempt_dir(root, "e1", owner_pid=child.pid, owner_token=token)
     assert swept(root) == {"task-1-e1": True}
     child.communicate(timeout=LIMIT)
 
@@ -149,7 +149,7 @@ def test_w5_a_dead_owner_that_nobody_reaped_is_dead(root: Path) -> None:
 )
 def test_v6_without_a_marker_content_is_nobodys_to_remove(root: Path, marker: str | None) -> None:
     """Not even ours: any directory may be called as one of ours is, and hold a workspace."""
-    path = room(root, "e1")
+    path = attempt_dir(root, "e1")
     if marker is None:
         (path / MARKER).unlink()
     else:
@@ -162,7 +162,7 @@ def test_v6_without_a_marker_content_is_nobodys_to_remove(root: Path, marker: st
 @pytest.mark.parametrize("made", [(), ("draft",), ("draft", "workspace")], ids=str)
 def test_v7_half_a_room_is_removed_when_it_is_old(root: Path, made: tuple[str, ...]) -> None:
     """Killed before the marker stood: there is nothing in it that could be lost."""
-    room(root, "e0")
+    attempt_dir(root, "e0")
     path = root / "task-1-e1"
     path.mkdir()
     if "draft" in made:
@@ -178,7 +178,7 @@ def test_v7_half_a_room_is_removed_when_it_is_old(root: Path, made: tuple[str, .
 
 def test_v6_a_copy_of_a_room_is_not_the_room(root: Path, dead: int) -> None:
     """Somebody kept it to look at it: the marker in it names another directory."""
-    path = room(root, "e1", owner_pid=dead, owner_token="")
+    path = attempt_dir(root, "e1", owner_pid=dead, owner_token="")
     shutil.copytree(path, root / "kept-to-look-at")
     assert swept(root) == {"kept-to-look-at": False, "task-1-e1": True}
     assert (root / "kept-to-look-at" / "workspace" / "a").exists()
@@ -187,12 +187,12 @@ def test_v6_a_copy_of_a_room_is_not_the_room(root: Path, dead: int) -> None:
 @pytest.mark.parametrize("pid", [0, -1, 10**30, "1", None, [1]], ids=repr)
 def test_w5_a_marker_that_names_no_process_has_no_owner(root: Path, pid: object) -> None:
     """Signals to 0 or -1 would mean whole groups; such a number is never asked about."""
-    room(root, "e1", owner_pid=pid)
+    attempt_dir(root, "e1", owner_pid=pid)
     assert swept(root) == {"task-1-e1": True}
 
 
 def test_w5_a_dry_run_removes_nothing(root: Path, dead: int) -> None:
-    path = room(root, "e1", owner_pid=dead)
+    path = attempt_dir(root, "e1", owner_pid=dead)
     assert swept(root, dry_run=True) == {"task-1-e1": True}
     assert (path / "workspace" / "a").exists()
 
@@ -213,7 +213,7 @@ def test_v6_a_root_that_is_not_ours_is_refused(root: Path, tmp_path: Path) -> No
         lambda: swept(root),
         lambda: swept(root, dry_run=True),
         lambda: claim_root(root),
-        lambda: AttemptRooms(root, "worker0001", SystemClock()).enter(ATTEMPT, "e1"),
+        lambda: LocalAttemptDirs(root, "worker0001", SystemClock()).enter(ATTEMPT, "e1"),
     ):
         with pytest.raises(WorkspaceError, match="holds 'jenkins-job'") as caught:
             use()
@@ -224,7 +224,7 @@ def test_v6_a_root_that_is_not_ours_is_refused(root: Path, tmp_path: Path) -> No
 
 def test_v6_what_is_no_room_is_not_touched(root: Path, tmp_path: Path) -> None:
     """Also below a root that is ours: whatever somebody puts there stays."""
-    room(root, "e0")
+    attempt_dir(root, "e0")
     code = jenkins(root)
     theirs = root / "photos"
     theirs.mkdir(parents=True)
@@ -243,7 +243,7 @@ def test_v6_what_is_no_room_is_not_touched(root: Path, tmp_path: Path) -> None:
 
 def test_a_root_of_an_older_version_is_taken_over(root: Path, dead: int) -> None:
     """It has no mark, but everything in it is recognisably ours."""
-    room(root, "e1", owner_pid=dead, owner_token="")
+    attempt_dir(root, "e1", owner_pid=dead, owner_token="")
     (root / ROOT_MARKER).unlink()
     (root / ".perago-supervisor.lock").touch()
     (root / "task-2-e2").mkdir()  # Killed right after it was made.
@@ -261,18 +261,18 @@ def test_a_root_of_an_older_version_is_taken_over(root: Path, dead: int) -> None
 def test_a_root_whose_mark_was_lost_with_the_power_is_marked_again(
     root: Path, content: bytes
 ) -> None:
-    room(root, "e1")
+    attempt_dir(root, "e1")
     (root / ROOT_MARKER).write_bytes(content)
-    room(root, "e2")
+    attempt_dir(root, "e2")
     assert json.loads((root / ROOT_MARKER).read_text())["perago"]
 
 
 def test_v7_a_sweep_that_was_cut_off_is_finished_by_the_next(root: Path, dead: int) -> None:
     """The marker goes last: what is left is known, or empty."""
-    path = room(root, "e1", owner_pid=dead, owner_token="")
+    path = attempt_dir(root, "e1", owner_pid=dead, owner_token="")
     shutil.rmtree(path / "workspace")
     assert swept(root) == {"task-1-e1": True}
-    path = room(root, "e2")
+    path = attempt_dir(root, "e2")
     shutil.rmtree(path / "workspace")
     (path / MARKER).unlink()
     age(path, DAY + 60)
@@ -281,12 +281,12 @@ def test_v7_a_sweep_that_was_cut_off_is_finished_by_the_next(root: Path, dead: i
 
 def test_v7_what_an_owner_could_not_remove_is_swept_while_it_lives(root: Path) -> None:
     """Time was up, or something was in the way: the owner goes on and the sweep tries again."""
-    rooms = AttemptRooms(root, "worker0001", SystemClock())
-    made = rooms.enter(ATTEMPT, "e1")
+    attempt_dirs = LocalAttemptDirs(root, "worker0001", SystemClock())
+    made = attempt_dirs.enter(ATTEMPT, "e1")
     (made.workspace / "a").touch()
     assert swept(root) == {"task-1-e1": False}
     with pytest.raises(WorkspaceError, match="time is up"):
-        rooms.leave(made, -1)
+        attempt_dirs.leave(made, -1)
     assert swept(root) == {"task-1-e1": True}
     assert not made.path.exists()
 
@@ -297,14 +297,14 @@ def test_v6_a_mount_that_a_body_left_is_not_emptied_and_stays_named(
     dataset = tmp_path / "dataset"
     dataset.mkdir()
     (dataset / "precious").write_bytes(b"1")
-    rooms = AttemptRooms(root, "worker0001", SystemClock())
-    made = rooms.enter(ATTEMPT, "e1")
+    attempt_dirs = LocalAttemptDirs(root, "worker0001", SystemClock())
+    made = attempt_dirs.enter(ATTEMPT, "e1")
     (made.workspace / "data").mkdir()
     (made.workspace / "else").touch()
     try:
         with bound(dataset, made.workspace / "data"):
             with pytest.raises(WorkspaceError, match=r"workspace/data.*another file system"):
-                rooms.leave(made, 30)
+                attempt_dirs.leave(made, 30)
             (found,) = sweep(root, DAY, SystemClock())
             assert (found.removed, found.failed) == (False, True)
             assert "another file system" in found.why
@@ -321,13 +321,13 @@ def test_w5_an_absent_root_has_no_orphans(root: Path) -> None:
 
 
 def test_w5_a_dead_executors_room_is_removed_by_its_name(root: Path) -> None:
-    kept = room(root, "e2")
-    gone = room(root, "e1")
-    remove_room_of(root, "task-1", "e1")
+    kept = attempt_dir(root, "e2")
+    gone = attempt_dir(root, "e1")
+    remove_attempt_dir_of(root, "task-1", "e1")
     assert not gone.exists()
     assert kept.exists()
-    remove_room_of(root, "task-1", "e1")
-    remove_room_of(root / "absent", "task-1", "e1")
+    remove_attempt_dir_of(root, "task-1", "e1")
+    remove_attempt_dir_of(root / "absent", "task-1", "e1")
 
 
 # --- two containers ----------------------------------------------------------------------------
@@ -338,12 +338,12 @@ IN_A_CONTAINER = textwrap.dedent(
     from pathlib import Path
     from perago.clock import SystemClock
     from perago.protocol.values import Attempt
-    from perago.workspace.attempt_dirs import AttemptRooms
+    from perago.workspace.attempt_dirs import LocalAttemptDirs
     from perago.workspace.sweeper import sweep
 
     root, name = Path(sys.argv[1]), sys.argv[2]
     attempt = Attempt("workflow-1", "task-1", 0, "clean_ref", "clean")
-    made = AttemptRooms(root, name, SystemClock()).enter(attempt, name)
+    made = LocalAttemptDirs(root, name, SystemClock()).enter(attempt, name)
     (made.workspace / "a").write_text("work")
     print("ready", flush=True)
     for asked in sys.stdin:

@@ -15,7 +15,7 @@ from perago.errors import NotFoundError
 from perago.ports import Store
 from perago.protocol.leftovers import FoundStaging, judge_staging, staging_name
 from perago.protocol.names import STAGING
-from perago.protocol.sweep import Verdict
+from perago.protocol.sweep import SweepDecision
 from perago.protocol.values import Staging, Status
 from perago.workspace.sweeper import Swept, sweep
 
@@ -31,7 +31,9 @@ def sweep_rooms(home: Home, ttl_seconds: float, *, dry_run: bool = False) -> lis
     def in_progress(name: str, _: Mapping[str, object]) -> bool:
         return any(map(name.endswith, busy()))
 
-    return sweep(home.rooms, ttl_seconds, SystemClock(), in_progress=in_progress, dry_run=dry_run)
+    return sweep(
+        home.attempt_dirs, ttl_seconds, SystemClock(), in_progress=in_progress, dry_run=dry_run
+    )
 
 
 def orphaned_branches(home: Home) -> list[tuple[str, str]]:
@@ -85,7 +87,7 @@ class Judged:
 
     repository: str
     branch: str
-    verdict: Verdict
+    verdict: SweepDecision
 
 
 def conductor_leftovers(

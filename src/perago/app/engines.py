@@ -14,7 +14,7 @@ from perago.settings import SparkSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Computing:
+class EngineFactory:
     """Opens engines; neither PySpark nor pyarrow is imported before it is used."""
 
     spark: SparkSettings = field(default_factory=SparkSettings)

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from perago.app.engines import Computing
+from perago.app.engines import EngineFactory
 from perago.attempt.lifecycle import run_attempt
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.brokers.local.events import OnEvent
@@ -33,7 +33,7 @@ from perago.stores.embedded import EmbeddedStore
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
 from perago.userdirs import home, roots
-from perago.workspace.attempt_dirs import AttemptRooms
+from perago.workspace.attempt_dirs import LocalAttemptDirs
 
 if TYPE_CHECKING:
     from perago.brokers.conductor.client import ConductorClient
@@ -48,7 +48,7 @@ class Home:
     """What Perago keeps on a machine without servers: store, runs and event log."""
 
     path: Path
-    rooms: Path
+    attempt_dirs: Path
 
     @cached_property
     def private(self) -> Path:
@@ -162,8 +162,8 @@ class LocalWork:
         store = open_store(home, self.settings, self.store)
         limit = self.settings.failure_reason_max_length
         broker = LocalBroker(home.state, clock)
-        roots.secure(home.rooms, roots.WORKSPACES)
-        rooms = AttemptRooms(home.rooms, f"local-{os.getpid()}", clock)
+        roots.secure(home.attempt_dirs, roots.WORKSPACES)
+        attempt_dirs = LocalAttemptDirs(home.attempt_dirs, f"local-{os.getpid()}", clock)
         kill_at = KillAt.from_environment(os.environ)
         ledger = ledger_of(self.settings)
         around = around_bodies()
@@ -172,18 +172,18 @@ class LocalWork:
             journal: Journal = AttemptJournal(home.events, claim, clock, send, self.store)
             if kill_at is not None:
                 journal = kill_at.journal(journal, claim)
-            shells = Shells(
+            services = AttemptServices(
                 store,
                 settling(broker, ledger, claim, clock),
-                rooms,
+                attempt_dirs,
                 clock,
                 journal,
                 limit,
-                engines=Computing(self.settings.spark),
+                engines=EngineFactory(self.settings.spark),
                 ledger=ledger,
                 around_body=around,
             )
-            return run_attempt(claim, tasks[claim.attempt.task_def_name], shells)
+            return run_attempt(claim, tasks[claim.attempt.task_def_name], services)
 
         return work
 

@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
-from perago.app.engines import Computing
+from perago.app.engines import EngineFactory
 from perago.app.local import StoreKind, conductor_of, home_of, lakefs_of, ledger_of
 from perago.attempt.lifecycle import transact
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.brokers.conductor.broker import ConductorBroker, Later
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import is_over
@@ -23,11 +23,11 @@ from perago.ledger.settling import settling
 from perago.observe import tracing
 from perago.observe.watchers import open_watchers
 from perago.ports import Broker, Journal, Ledger, Store
-from perago.prefetch import soon
+from perago.prefetch import in_background
 from perago.process.bodies import around_bodies
 from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
-from perago.process.reports import Line, WatchedExecutors, Work
+from perago.process.reports import ExecutorChannel, WatchedExecutors, Work
 from perago.process.threads import ThreadPool
 from perago.protocol.budget import report_seconds
 from perago.protocol.outcome import Outcome
@@ -35,15 +35,15 @@ from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
-from perago.worker.plan import Outside, Plan
+from perago.worker.plan import Plan, SupervisorDeps
 from perago.worker.polling import CALL_SECONDS
-from perago.worker.post_mortem import Grounds
+from perago.worker.post_mortem import CleanupConfig
 from perago.worker.reporter import Channels, Say
 from perago.worker.runs import LEFT
 from perago.worker.serving import Endpoint
 from perago.worker.supervisor import Supervisor
 from perago.worker.watching import Watcher
-from perago.workspace.attempt_dirs import AttemptRooms
+from perago.workspace.attempt_dirs import LocalAttemptDirs
 
 STORE: StoreKind = "lakefs"
 """Workers know no other store."""
@@ -79,11 +79,11 @@ class _Tools:
     leaves: bool
     """Whether the supervisor removes staging branches: it hears of every end of a process."""
 
-    def work(self, line: Line) -> Work:
+    def work(self, line: ExecutorChannel) -> Work:
         """Return what runs a claim in the executor at the end of this line."""
         settings, clock = self.settings, SystemClock()
         worker_id = f"{settings.worker_id_prefix}{line.number:04d}"
-        rooms = AttemptRooms(settings.workspace_root, worker_id, clock)
+        attempt_dirs = LocalAttemptDirs(settings.workspace_root, worker_id, clock)
         kill_at = KillAt.from_environment(os.environ)
         traces = tracing.start(settings)
 
@@ -95,22 +95,22 @@ class _Tools:
             recorded = AttemptJournal(self.events, claim, clock, line, STORE)
             with traces.attempt(recorded, claim, line) as traced:
                 journal = traced if kill_at is None else kill_at.journal(traced, claim)
-                shells = Shells(
+                services = AttemptServices(
                     store=self.store,
                     broker=ConductorBroker(self.client, clock, worker_id, claim.lease_seconds),
-                    rooms=rooms,
+                    attempt_dirs=attempt_dirs,
                     clock=clock,
                     journal=journal,
                     reason_limit=settings.failure_reason_max_length,
                     output_limit=settings.output_max_bytes,
                     cancelled=lambda: token.cancelled,
                     around_body=self.around_body,
-                    engines=Computing(settings.spark),
+                    engines=EngineFactory(settings.spark),
                     ledger=self.ledger,
-                    ahead=soon,
+                    prefetch=in_background,
                     drop=leave if self.leaves else None,
                 )
-                outcome = transact(claim, self.tasks[claim.attempt.task_def_name], shells)
+                outcome = transact(claim, self.tasks[claim.attempt.task_def_name], services)
             recorded.flush()
             return outcome
 
@@ -144,7 +144,7 @@ class ProcessWork:
     settings: Settings
     modules: tuple[str, ...]
 
-    def __call__(self, line: Line) -> Work:
+    def __call__(self, line: ExecutorChannel) -> Work:
         """Import the tasks and make the work."""
         return _tools(self.settings, self.modules, around_bodies(), leaves=True).work(line)
 
@@ -158,7 +158,7 @@ class ThreadWork:
         self._lock = threading.Lock()
         self._tools: _Tools | None = None
 
-    def __call__(self, line: Line) -> Work:
+    def __call__(self, line: ExecutorChannel) -> Work:
         """Make the work of one thread."""
         with self._lock:
             if self._tools is None:
@@ -204,7 +204,7 @@ def make_supervisor(
             return True  # G2: what cannot be asked about is not removed.
         return None if task is None else not is_over(task)
 
-    grounds = Grounds(
+    cleanup = CleanupConfig(
         root=settings.workspace_root,
         ttl_seconds=settings.gc_ttl_seconds,
         drop=drop,
@@ -215,7 +215,7 @@ def make_supervisor(
     )
     pool = worker_pool(settings, modules, plan.size, plan.mode)
     channels = Channels(broker, _report_journals(settings), drop)
-    return Supervisor(plan, Outside(pool, connect, grounds, channels, watchers, clock))
+    return Supervisor(plan, SupervisorDeps(pool, connect, cleanup, channels, watchers, clock))
 
 
 def _report_journals(

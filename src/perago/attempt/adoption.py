@@ -13,11 +13,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perago.attempt.progress import Track
+from perago.attempt.progress import AttemptProgress
 from perago.errors import LedgerUnavailableError, StoreError
 from perago.ports import Clock, Ledger, Store
 from perago.protocol.adoption import ADOPT, INTEND, Adopt, Posting, Terms, judge, params_digest
-from perago.protocol.data import Verdict, told
+from perago.protocol.data import GuardResult, told
 from perago.protocol.job import split_input
 from perago.protocol.publication import Decision, Keep, Refuse
 from perago.protocol.values import Claim, Commit, StagedWorkspace, WorkspaceInput
@@ -26,7 +26,7 @@ from perago.tasks.declaration import TaskDefinition
 T = TypeVar("T")
 
 
-class Book:
+class LedgerEntry:
     """The pages of one execution in the ledger; without a ledger nothing of it does anything."""
 
     def __init__(
@@ -35,14 +35,14 @@ class Book:
         claim: Claim,
         task: TaskDefinition,
         workspace: WorkspaceInput,
-        track: Track,
+        progress: AttemptProgress,
         clock: Clock,
     ) -> None:
         self._ledger = ledger
         self._claim = claim
         self._task = task
         self._workspace = workspace
-        self._track = track
+        self._progress = progress
         self._clock = clock
         self._output: Mapping[str, object] = {}
         self._decision, self._head, self._since = INTEND, "", 0.0
@@ -69,14 +69,14 @@ class Book:
         self._decision, self._head = ADOPT, head.id
         taken = self._posting(head.id)
         self._told(lambda ledger: ledger.post(taken))
-        self._track.event(
+        self._progress.event(
             "decision",
             kind=ADOPT,
             repository=self._workspace.repository,
             branch=self._workspace.branch,
             head=head.id,
         )
-        self._track.event(
+        self._progress.event(
             "adopted",
             ref=head.id,
             execution=found.execution_id,
@@ -93,12 +93,12 @@ class Book:
         verdict = judge(self._terms, self._claim.attempt, head.id, postings)
         if isinstance(verdict, Adopt):
             return verdict.posting
-        self._track.event("not adopted", head=head.id, why=verdict.reason)
+        self._progress.event("not adopted", head=head.id, why=verdict.reason)
         return None
 
     # --- around the publication --------------------------------------------------------------
 
-    def keep(self, result: Mapping[str, object], verdicts: Sequence[Verdict]) -> None:
+    def keep(self, result: Mapping[str, object], verdicts: Sequence[GuardResult]) -> None:
         """Remember what belongs to the content that will be published."""
         self._output = {"result": result, **(told(verdicts) if verdicts else {})}
 
@@ -160,7 +160,7 @@ class Book:
             return tell(self._ledger)
         except LedgerUnavailableError as error:
             self._ledger = None
-            self._track.event("warning", text="the ledger cannot be used", why=str(error))
+            self._progress.event("warning", text="the ledger cannot be used", why=str(error))
             return None
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from perago.attempt.publisher import POLL_SECONDS
 from perago.errors import RESTART, BrokerUnavailableError, PublishFenceError
 from perago.ports import Broker, Clock, Store
-from perago.prefetch import Ahead, when_wanted
+from perago.prefetch import Prefetch, when_needed
 from perago.protocol.fence import assert_current_attempt_snapshot
 from perago.protocol.kinds import FenceKind
 from perago.protocol.replacement import Standings
@@ -42,7 +42,7 @@ class AttemptFence:
     store: Store
     broker: Broker
     clock: Clock
-    ahead: Ahead = when_wanted
+    prefetch: Prefetch = when_needed
 
     def check(self) -> None:
         """Ask whether the attempt is current; if nobody can say, the answer is no (F2)."""
@@ -54,7 +54,7 @@ class AttemptFence:
         target = workspace.repository, workspace.branch
         if fence == "hard":  # K3: it completes what a dead replacement left, so it is a write.
             return lambda: self.store.finished_head(*target)
-        return self.ahead(lambda: self.store.head(*target))
+        return self.prefetch(lambda: self.store.head(*target))
 
     def head(
         self,

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perago.attempt.progress import Track
-from perago.attempt.working_copy import Workplace
+from perago.attempt.progress import AttemptProgress
+from perago.attempt.working_copy import WorkingCopy
 from perago.errors import (
     GuardrailViolation,
     PeragoError,
@@ -19,7 +19,7 @@ from perago.errors import (
 )
 from perago.ports import Engine
 from perago.protocol import data
-from perago.protocol.data import DataGuard, Measure, Table, Verdict
+from perago.protocol.data import DataGuard, GuardResult, Measure, Table
 from perago.protocol.guard import FileGuard, Tree
 from perago.protocol.outcome import describe
 from perago.protocol.values import Phase
@@ -32,43 +32,43 @@ _SAMPLE_WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Guarding:
+class GuardRunner:
     """The guards of one attempt; tables are looked at last, each once for all its guards."""
 
-    track: Track
+    progress: AttemptProgress
     engine: Engine
-    place: Workplace
-    verdicts: list[Verdict] = field(default_factory=list)
+    working_copy: WorkingCopy
+    verdicts: list[GuardResult] = field(default_factory=list)
     """What the guards of tables said, in order: before the body, then after it."""
     before: Tables = field(default_factory=dict)
-    passed: list[Verdict] = field(default_factory=list)
+    passed: list[GuardResult] = field(default_factory=list)
 
     def pre(self, guards: Sequence[Guard], later: Sequence[Guard]) -> None:
         """Ask about the input; note of it what later guards will compare with (drift from A)."""
-        with self.track.phase(Phase.PRE):
+        with self.progress.phase(Phase.PRE):
             self._check(Phase.PRE, guards)
             drifting = [one for one in later if isinstance(one, DataGuard) and one.needs_before]
             self.before.update(self._measure(drifting))
 
     def post(self, guards: Sequence[Guard]) -> None:
         """Ask about what will be published."""
-        with self.track.phase(Phase.POST):
+        with self.progress.phase(Phase.POST):
             self.passed.clear()
             self._check(Phase.POST, guards)
 
     def _check(self, phase: Phase, guards: Sequence[Guard]) -> None:
         """Ask all guards of a phase; the first violation ends it, tables tell all of theirs."""
         plain = [guard for guard in guards if not isinstance(guard, DataGuard)]
-        tree = self.place.tree() if plain else Tree.of(())
+        tree = self.working_copy.tree() if plain else Tree.of(())
         for guard in plain:
-            name, problem = ask(guard, tree, self.place.root)
+            name, problem = ask(guard, tree, self.working_copy.root)
             found = problem.message if problem else None
-            self.track.event("guard", phase=phase, guard=name, violation=found)
+            self.progress.event("guard", phase=phase, guard=name, violation=found)
             if problem is not None:
                 raise _violated(phase, f"{name}: {found}", problem.remedy)
-        broken: list[Verdict] = []
+        broken: list[GuardResult] = []
         for verdict in self._judge([guard for guard in guards if isinstance(guard, DataGuard)]):
-            self.track.event(
+            self.progress.event(
                 "guard",
                 phase=phase,
                 guard=verdict.guard,
@@ -85,7 +85,7 @@ class Guarding:
         """Say in the commit what its tables were checked for."""
         return {"perago.data_guards": data.summary(self.passed)} if self.passed else {}
 
-    def _judge(self, guards: Sequence[DataGuard]) -> Iterator[Verdict]:
+    def _judge(self, guards: Sequence[DataGuard]) -> Iterator[GuardResult]:
         tables = self._measure(guards)
         for guard in guards:
             table, before = tables[guard.table], self.before.get(guard.table)
@@ -94,7 +94,7 @@ class Guarding:
                 verdict = self._with_samples(verdict, guard.witnesses(table, before))
             yield verdict
 
-    def _with_samples(self, verdict: Verdict, witnesses: Sequence[Measure]) -> Verdict:
+    def _with_samples(self, verdict: GuardResult, witnesses: Sequence[Measure]) -> GuardResult:
         """Add some rows to look at, where the guard itself has none to show."""
         table = self.engine.measure(verdict.table, witnesses) if witnesses else None
         if table is None or table.problem or verdict.samples:
@@ -154,7 +154,7 @@ def authored(what: str) -> Iterator[None]:
         raise TaskFailed(f"{what} raised {describe(error)}", remedy="raise TaskFailed") from error
 
 
-def _told(verdict: Verdict) -> str:
+def _told(verdict: GuardResult) -> str:
     samples = " | ".join(map(_begun, verdict.samples))
     return f"{verdict.guard}: {verdict.violation}" + (f" (for example {samples})" * bool(samples))
 

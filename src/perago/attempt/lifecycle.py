@@ -2,9 +2,9 @@
 
 ::
 
-    Claim --1 validate--> Job --2 directory, 3 download--> Workplace with A in it
+    Claim --1 validate--> Job --2 directory, 3 download--> WorkingCopy with A in it
                 |-- ledger: fence, a recorded publication of this step is H --> completed with H
-                |-- direct: fence, private branch from A, nothing downloaded --> Workplace
+                |-- direct: fence, private branch from A, nothing downloaded --> WorkingCopy
               4 pre guardrails   5 body   6 result model, post guardrails
                 |-- read-only ----------------------------------> completed with A
               7 diff --> ChangeSet      8 first attempt fence
@@ -29,27 +29,27 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from perago.attempt.adoption import Book
+from perago.attempt.adoption import LedgerEntry
 from perago.attempt.author_line import author_line
 from perago.attempt.fence import AttemptFence, moved
-from perago.attempt.guards import Guarding, authored
-from perago.attempt.progress import Track, trace_of
+from perago.attempt.guards import GuardRunner, authored
+from perago.attempt.progress import AttemptProgress, trace_of
 from perago.attempt.publisher import Publisher, Target
 from perago.attempt.report import report
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.attempt.staging import Stage
-from perago.attempt.working_copy import Change, Directory, InPlace, Workplace
+from perago.attempt.working_copy import Change, Downloaded, OnBranch, WorkingCopy
 from perago.attempt.working_directory import in_place
 from perago.errors import PeragoError, ResultError
 from perago.ports import (
+    AttemptDir,
     Engine,
     Fetch,
     Published,
-    Room,
     Site,
 )
 from perago.protocol import audit, lineage
-from perago.protocol.data import Verdict, told
+from perago.protocol.data import GuardResult, told
 from perago.protocol.diff import diff
 from perago.protocol.job import assert_full_commit_id, split_input
 from perago.protocol.kinds import FenceKind
@@ -79,60 +79,66 @@ class Job:
     select: Selection
     fence: FenceKind
     params: BaseModel
-    book: Book
+    ledger_entry: LedgerEntry
 
 
-def run_attempt(claim: Claim, task: TaskDefinition, shells: Shells) -> Outcome:
+def run_attempt(claim: Claim, task: TaskDefinition, services: AttemptServices) -> Outcome:
     """Run one attempt and report it; never raises for anything the attempt did."""
-    outcome = transact(claim, task, shells)
-    track = Track(shells.journal, shells.clock)
-    report(claim.attempt, outcome, shells.broker, track, shells.cancelled)
+    outcome = transact(claim, task, services)
+    progress = AttemptProgress(services.journal, services.clock)
+    report(claim.attempt, outcome, services.broker, progress, services.cancelled)
     return outcome
 
 
-def transact(claim: Claim, task: TaskDefinition, shells: Shells) -> Outcome:
+def transact(claim: Claim, task: TaskDefinition, services: AttemptServices) -> Outcome:
     """Do steps 1 to 14 and leave the report to whoever keeps the lease."""
     seconds = task.controls.timeout.attempt_seconds
-    track = Track(shells.journal, shells.clock, shells.cancelled, seconds)
-    return Execution(claim, task, shells, track).run()
+    progress = AttemptProgress(services.journal, services.clock, services.cancelled, seconds)
+    return Execution(claim, task, services, progress).run()
 
 
 class Execution:
     """One actual run of an attempt. Nothing of it outlives it (W3)."""
 
-    def __init__(self, claim: Claim, task: TaskDefinition, shells: Shells, track: Track) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        task: TaskDefinition,
+        services: AttemptServices,
+        progress: AttemptProgress,
+    ) -> None:
         self._claim = claim
         self._task = task
-        self._shells = shells
-        self._store = shells.store
-        self._track = track
-        self._verdicts: list[Verdict] = []
+        self._services = services
+        self._store = services.store
+        self._progress = progress
+        self._verdicts: list[GuardResult] = []
         self._fence = AttemptFence(
-            claim.attempt, shells.store, shells.broker, shells.clock, shells.ahead
+            claim.attempt, services.store, services.broker, services.clock, services.prefetch
         )
 
     def run(self) -> Outcome:
         """Do steps 1 to 14: the transaction, then the undoing of all it made for itself."""
         with ExitStack() as undo:
             try:
-                self._track.event("claimed", task=self._task.name, workspace=self._where())
+                self._progress.event("claimed", task=self._task.name, workspace=self._where())
                 outcome = self._transaction(undo)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a body may raise anything
                 outcome = self._failed(error)
-            self._track.ignore_log_failures()  # Cleanup and report never depend on it.
+            self._progress.ignore_log_failures()  # Cleanup and report never depend on it.
             if self._verdicts:  # X5: also, and above all, of a table that was refused.
                 outcome = replace(outcome, output={**outcome.output, **told(self._verdicts)})
-            self._track.event(
+            self._progress.event(
                 "decided", status=outcome.status, reason=outcome.reason, output=outcome.output
             )
         return outcome
 
     def _failed(self, error: BaseException) -> Outcome:
         """Say what a failure means; our own errors say all there is, others have a place."""
-        self._track.ignore_log_failures()
+        self._progress.ignore_log_failures()
         if not isinstance(error, PeragoError) or error.__cause__ is not None:
-            self._track.event("traceback", text=trace_of(error))
-        phase, limit = self._track.current, self._shells.reason_limit
+            self._progress.event("traceback", text=trace_of(error))
+        phase, limit = self._progress.current, self._services.reason_limit
         bug = phase is Phase.BODY and not isinstance(error, PeragoError)
         line = author_line(error, self._task.function) if bug else ""
         workflow = self._claim.attempt.workflow_instance_id
@@ -147,26 +153,26 @@ class Execution:
         if workspace is None or spec is None:
             engine = self._engine(undo, Site(self._claim.execution_id))
             return self._completed(None, self._result(self._body(None, params, engine)))
-        job = Job(workspace, spec.selection, spec.fence, params, self._book(workspace))
+        job = Job(workspace, spec.selection, spec.fence, params, self._ledger_entry(workspace))
         if self._task.writable and (adopted := self._adopt(job)):
             return adopted
-        drop = self._shells.drop or self._store.drop
-        stage = Stage(self._claim, workspace.repository, self._store, self._track, undo, drop)
-        place = self._place(job, self._enter(undo), stage)
-        engine = self._engine(undo, place.site)
-        guarding = Guarding(self._track, engine, place, self._verdicts)
+        drop = self._services.drop or self._store.drop
+        stage = Stage(self._claim, workspace.repository, self._store, self._progress, undo, drop)
+        working_copy = self._working_copy(job, self._enter(undo), stage)
+        engine = self._engine(undo, working_copy.site)
+        guards = GuardRunner(self._progress, engine, working_copy, self._verdicts)
         with self._in_place():
-            guarding.pre(spec.pre, spec.post)
-        result = self._result(self._body(place.root, params, engine))
+            guards.pre(spec.pre, spec.post)
+        result = self._result(self._body(working_copy.root, params, engine))
         with self._in_place():
-            guarding.post(spec.post)
+            guards.post(spec.post)
         if spec.read_only:
             return self._completed(workspace, result)
-        job.book.keep(result, self._verdicts)
-        change = self._diff(place)
+        job.ledger_entry.keep(result, self._verdicts)
+        change = self._diff(working_copy)
         self._first_fence()
         if change.steps:
-            published = self._publish_change(job, place, change, stage, guarding.metadata())
+            published = self._publish_change(job, working_copy, change, stage, guards.metadata())
         else:
             published = self._publish_nothing(job)
         return self._completed(workspace.at(published.ref), result, published.fence)
@@ -174,7 +180,7 @@ class Execution:
     # --- steps 1 to 8: the work --------------------------------------------------------------
 
     def _validate(self) -> tuple[WorkspaceInput | None, BaseModel]:
-        with self._track.phase(Phase.INPUT):
+        with self._progress.phase(Phase.INPUT):
             workspace, raw = split_input(
                 self._claim.input, workspace=self._task.workspace is not None
             )
@@ -186,78 +192,84 @@ class Execution:
                     self._store.prove(workspace, spec.fence)  # K3: before any work is done.
             return workspace, params
 
-    def _book(self, workspace: WorkspaceInput) -> Book:
-        ledger, clock = self._shells.ledger, self._shells.clock
-        return Book(ledger, self._claim, self._task, workspace, self._track, clock)
+    def _ledger_entry(self, workspace: WorkspaceInput) -> LedgerEntry:
+        ledger, clock = self._services.ledger, self._services.clock
+        return LedgerEntry(ledger, self._claim, self._task, workspace, self._progress, clock)
 
     def _adopt(self, job: Job) -> Outcome | None:
         """Complete with what this step published when its completion was lost (K5)."""
-        if not job.book.promising(self._store):
+        if not job.ledger_entry.promising(self._store):
             return None
-        with self._track.phase(Phase.FENCE_ONE):  # Before the body: what is there needs no work.
-            taken = job.book.adopt(self._fence.head(job.workspace, self._first_head(job)).commit)
+        with self._progress.phase(Phase.FENCE_ONE):  # Before the body: what is there needs no work.
+            taken = job.ledger_entry.adopt(
+                self._fence.head(job.workspace, self._first_head(job)).commit
+            )
         if taken is None:
             return None
         output = {"workspace": job.workspace.at(taken.head).as_json(), **taken.output}
         return Outcome(Status.COMPLETED, output, fence=job.fence)
 
-    def _enter(self, undo: ExitStack) -> Room:
-        with self._track.phase(Phase.ROOM):
-            room = self._shells.rooms.enter(self._claim.attempt, self._claim.execution_id)
-            undo.callback(
-                self._track.clean,
-                Phase.CLEAN_ROOM,
-                "failed to clean attempt-local workspace",
-                lambda: self._shells.rooms.leave(room, self._shells.cleanup_seconds),
+    def _enter(self, undo: ExitStack) -> AttemptDir:
+        with self._progress.phase(Phase.ATTEMPT_DIR):
+            attempt_dir = self._services.attempt_dirs.enter(
+                self._claim.attempt, self._claim.execution_id
             )
-            return room
+            undo.callback(
+                self._progress.clean,
+                Phase.CLEAN_ATTEMPT_DIR,
+                "failed to clean attempt-local workspace",
+                lambda: self._services.attempt_dirs.leave(
+                    attempt_dir, self._services.cleanup_seconds
+                ),
+            )
+            return attempt_dir
 
-    def _place(self, job: Job, room: Room, stage: Stage) -> Workplace:
+    def _working_copy(self, job: Job, attempt_dir: AttemptDir, stage: Stage) -> WorkingCopy:
         """Choose where the body works; a store that cannot be worked on in place is downloaded."""
         direct = self._store.direct if self._task.direct else None
         if direct is None:
-            return self._download(job, room)
+            return self._download(job, attempt_dir)
         repository, ref = job.workspace.repository, job.workspace.ref
         staging = None
         if self._task.writable:  # X2: the branch is there before the body, so a fence is before it.
             self._first_fence()
-            with self._track.phase(Phase.STAGE):
+            with self._progress.phase(Phase.STAGE):
                 stage.open(ref)
             staging = stage.staging
         where = self._store, direct, repository, staging
-        aside = room.workspace, self._track.dropped
-        return InPlace(self._claim.execution_id, ref, job.select, *where, *aside)
+        aside = attempt_dir.workspace, self._progress.dropped
+        return OnBranch(self._claim.execution_id, ref, job.select, *where, *aside)
 
-    def _download(self, job: Job, room: Room) -> Directory:
-        with self._track.phase(Phase.DOWNLOAD):
+    def _download(self, job: Job, attempt_dir: AttemptDir) -> Downloaded:
+        with self._progress.phase(Phase.DOWNLOAD):
             repository, ref = job.workspace.repository, job.workspace.ref
             manifest, rest = plan_with_rest(
                 job.select, self._store.listing(repository, ref, job.select.root)
             )
             wanted = [
-                Fetch(job.select.key(path), entry, room.workspace / path)
+                Fetch(job.select.key(path), entry, attempt_dir.workspace / path)
                 for path, entry in manifest.items()
             ]
             total = sum(entry.size for entry in manifest.values())
-            meter = self._track.meter(Phase.DOWNLOAD, total)
+            meter = self._progress.meter(Phase.DOWNLOAD, total)
             self._store.fetch(repository, ref, wanted, meter)
-            self._track.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
+            self._progress.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
             checksum = self._store.checksum
-            before = baseline(room, manifest, checksum, self._store.content)
-            where = self._claim.execution_id, ref, job.select, room
-            return Directory(*where, before, checksum, rest)
+            before = baseline(attempt_dir, manifest, checksum, self._store.content)
+            where = self._claim.execution_id, ref, job.select, attempt_dir
+            return Downloaded(*where, before, checksum, rest)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec = self._task.spark
-        site = replace(site, dropped=self._track.dropped, starting=self._track.starting_spark)
-        engine = self._shells.engines.open(spec.need if spec else None, site)
-        undo.callback(self._track.quietly, "failed to close the engine", engine.close)
+        site = replace(site, dropped=self._progress.dropped, starting=self._progress.starting_spark)
+        engine = self._services.engines.open(spec.need if spec else None, site)
+        undo.callback(self._progress.quietly, "failed to close the engine", engine.close)
         return engine
 
     def _body(self, root: Path | None, params: BaseModel, engine: Engine) -> object:
-        around = self._shells.around_body()
+        around = self._services.around_body()
         with (
-            self._track.phase(Phase.BODY),
+            self._progress.phase(Phase.BODY),
             around,
             self._in_place(),
             engine.running(),
@@ -267,7 +279,7 @@ class Execution:
                 {
                     Role.WORKSPACE: lambda: root,
                     Role.PARAMS: lambda: params,
-                    Role.METRICS: lambda: SinkRecorder(self._track.measured),
+                    Role.METRICS: lambda: SinkRecorder(self._progress.measured),
                     Role.SPARK: engine.session,
                     Role.SPARK_WORKSPACE: engine.workspace,
                 }
@@ -276,12 +288,12 @@ class Execution:
     def _in_place(self) -> AbstractContextManager[None]:
         """Run an author's code, and stay in the working directory it began in (section 4)."""
         facts = {"text": "the working directory was changed", "why": "it was put back"}
-        return in_place(lambda: self._track.event("warning", **facts))
+        return in_place(lambda: self._progress.event("warning", **facts))
 
     def _result(self, value: object) -> Mapping[str, object]:
-        with self._track.phase(Phase.RESULT):
+        with self._progress.phase(Phase.RESULT):
             result = hidden_facts(self._task.dump_result(value))
-            limit = self._shells.output_limit
+            limit = self._services.output_limit
             if limit is not None and (size := len(json.dumps(result).encode())) > limit:
                 raise ResultError(
                     f"task {self._task.name!r} returned {size} bytes, more than {limit}",
@@ -289,17 +301,17 @@ class Execution:
                 )
             return result
 
-    def _diff(self, place: Workplace) -> Change:
-        with self._track.phase(Phase.DIFF):
-            change = place.change()
+    def _diff(self, working_copy: WorkingCopy) -> Change:
+        with self._progress.phase(Phase.DIFF):
+            change = working_copy.change()
             steps = change.steps
-            self._track.event(
+            self._progress.event(
                 "changed", added=steps.added, changed=steps.changed, removed=steps.removed
             )
             return change
 
     def _first_fence(self) -> None:
-        with self._track.phase(Phase.FENCE_ONE):
+        with self._progress.phase(Phase.FENCE_ONE):
             self._fence.check()
 
     # --- steps 9 to 11: the publication ------------------------------------------------------
@@ -312,7 +324,7 @@ class Execution:
     def _publish_change(
         self,
         job: Job,
-        place: Workplace,
+        working_copy: WorkingCopy,
         change: Change,
         stage: Stage,
         checked: Mapping[str, str],
@@ -321,24 +333,24 @@ class Execution:
             self._claim, job.workspace, "/" + job.select.prefix, stage.staging, checked
         )
         staged = None
-        with self._track.phase(Phase.STAGE):
+        with self._progress.phase(Phase.STAGE):
             if job.fence == "lineage":
                 change = self._rebase(job, change)
-            if change.steps and isinstance(place, Directory):
+            if change.steps and isinstance(working_copy, Downloaded):
                 stage.open(change.base)
-                with place.puts(change) as puts:
+                with working_copy.puts(change) as puts:
                     stage.fill(puts, [*map(job.select.key, change.steps.removed)])
             first = self._first_head(job)
             if change.steps:
                 response = self._task.controls.timeout.response_seconds
                 staged = stage.seal(metadata, self._task.budget, response)
-            if staged and isinstance(place, InPlace):
-                place.confirm(staged, change)
+            if staged and isinstance(working_copy, OnBranch):
+                working_copy.confirm(staged, change)
         situation = self._situation(job, first, staged)
         if job.fence == "lineage" and situation.head.id != change.base:
             raise moved(change.base, situation.head.id)
         if staged is None:  # K2: the head is already what this step published before.
-            job.book.decided(Keep(change.base), situation.head)
+            job.ledger_entry.decided(Keep(change.base), situation.head)
             return Published(change.base, job.fence)
         return self._publish(job, situation, staged, metadata)
 
@@ -367,7 +379,9 @@ class Execution:
         self, job: Job, first: Callable[[], Commit], staged: StagedWorkspace | None = None
     ) -> Situation:
         """Read H around the second fence, with all that the decision may look at (F3, P2a)."""
-        job.book.intend(staged)  # Not later: between the last H and the write time is short.
+        job.ledger_entry.intend(
+            staged
+        )  # Not later: between the last H and the write time is short.
 
         def around(head: Commit) -> Situation:
             return Situation(
@@ -378,7 +392,7 @@ class Execution:
                 range_to_input=self._range_to_input(job, head) if job.fence == "lineage" else (),
             )
 
-        with self._track.phase(Phase.FENCE_TWO):
+        with self._progress.phase(Phase.FENCE_TWO):
             seen = self._fence.head(
                 job.workspace, first, lambda head: tasks_to_ask(around(head).at_stake)
             )
@@ -392,10 +406,10 @@ class Execution:
         metadata: dict[str, str],
     ) -> Published:
         """Decide, and have it carried out (section 8)."""
-        with self._track.phase(Phase.PUBLISH):
+        with self._progress.phase(Phase.PUBLISH):
             head = situation.head
             decision = decide(job.fence, situation)
-            self._track.event(
+            self._progress.event(
                 "decision",
                 kind=type(decision).__name__.lower(),
                 repository=job.workspace.repository,
@@ -403,8 +417,10 @@ class Execution:
                 head=head.id,
             )
             plan = lineage.plan(job.workspace, self._claim.attempt, head.id)
-            job.book.decided(decision, head)
-            publisher = Publisher(self._store, self._shells.clock, self._track, job.book.landed)
+            job.ledger_entry.decided(decision, head)
+            publisher = Publisher(
+                self._store, self._services.clock, self._progress, job.ledger_entry.landed
+            )
             return publisher.carry_out(
                 self._target(job),
                 decision,

@@ -50,7 +50,7 @@ class Meter:
         return {"seconds": round(seconds, 6), "bytes_per_second": rate}
 
 
-class Track:
+class AttemptProgress:
     """Writes the journal of one execution and remembers the phase it is in."""
 
     def __init__(

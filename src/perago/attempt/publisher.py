@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from perago.attempt.progress import Track
+from perago.attempt.progress import AttemptProgress
 from perago.errors import (
     RESTART,
     LostRaceError,
@@ -45,7 +45,7 @@ class Publisher:
 
     store: Store
     clock: Clock
-    track: Track
+    progress: AttemptProgress
     seen: Callable[[str], None] = lambda _: None
     """Told of a write once it was verified."""
 
@@ -67,21 +67,21 @@ class Publisher:
             metadata=metadata,
             timeout_seconds=target.timeout_seconds,
         )
-        self.track.ignore_log_failures()  # From here on something may be visible.
+        self.progress.ignore_log_failures()  # From here on something may be visible.
         try:
             published = self.store.apply(publication)
         except OutcomeUnknownError as error:
             published = self._settle(target, decision, error)
-        self.track.event("applied", ref=published.ref)
+        self.progress.event("applied", ref=published.ref)
         self._verify(target, decision, published)
         self.seen(published.ref)
-        self.track.event("published", ref=published.ref, fence=published.fence)
+        self.progress.event("published", ref=published.ref, fence=published.fence)
         return published
 
     def _settle(self, target: Target, decision: Write, lost: OutcomeUnknownError) -> Published:
         """Read the target until it answers or the margin is over; never send again (P6, P11)."""
         deadline = self.clock.monotonic() + target.margin_seconds
-        self.track.event("outcome unknown", why=str(lost))
+        self.progress.event("outcome unknown", why=str(lost))
         while True:
             state = None
             try:
@@ -92,7 +92,7 @@ class Publisher:
                 )
                 state = settle(decision, head, target.execution_id)
             except StoreUnavailableError as error:
-                self.track.event("warning", text="the target cannot be read", why=str(error))
+                self.progress.event("warning", text="the target cannot be read", why=str(error))
             if isinstance(state, Landed):
                 return Published(state.ref, target.fence)
             if isinstance(state, Lost):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perago.attempt.progress import Track
+from perago.attempt.progress import AttemptProgress
 from perago.ports import Broker
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Phase
@@ -14,19 +14,19 @@ def report(
     attempt: Attempt,
     outcome: Outcome,
     broker: Broker,
-    track: Track,
+    progress: AttemptProgress,
     lost: Callable[[], bool] = lambda: False,
 ) -> None:
     """Report an outcome; that the engine did not want it any more is logged."""
-    track.ignore_log_failures()
-    with track.phase(Phase.REPORT):
+    progress.ignore_log_failures()
+    with progress.phase(Phase.REPORT):
         # The result of an attempt that is known to be lost is not sent: a rerun has its task id.
         accepted = not lost() and broker.report(attempt, outcome)
     if not accepted:
-        lost_completion(outcome, track)
+        lost_completion(outcome, progress)
 
 
-def lost_completion(outcome: Outcome, track: Track) -> None:
+def lost_completion(outcome: Outcome, progress: AttemptProgress) -> None:
     """Log it (R2): the engine drops the result of a task that is over, and says 200."""
-    track.ignore_log_failures()
-    track.event("lost completion", status=outcome.status, output=outcome.output)
+    progress.ignore_log_failures()
+    progress.event("lost completion", status=outcome.status, output=outcome.output)

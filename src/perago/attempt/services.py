@@ -6,24 +6,24 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from perago.app.engines import Computing
-from perago.ports import Broker, Clock, Engines, Journal, Ledger, Rooms, Store
-from perago.prefetch import Ahead, when_wanted
+from perago.app.engines import EngineFactory
+from perago.ports import AttemptDirs, Broker, Clock, Engines, Journal, Ledger, Store
+from perago.prefetch import Prefetch, when_needed
 from perago.protocol.values import Staging
 
 
 @dataclass(frozen=True, slots=True)
-class Shells:
+class AttemptServices:
     """The outside world of one execution."""
 
     store: Store
     broker: Broker
-    rooms: Rooms
+    attempt_dirs: AttemptDirs
     clock: Clock
     journal: Journal
-    engines: Engines = field(default_factory=Computing, kw_only=True)
+    engines: Engines = field(default_factory=EngineFactory, kw_only=True)
     ledger: Ledger | None = field(default=None, kw_only=True)
-    ahead: Ahead = field(default=when_wanted, kw_only=True)
+    prefetch: Prefetch = field(default=when_needed, kw_only=True)
     """When H is read for the first time: with the staging commit, or after it."""
     drop: Callable[[Staging], None] | None = field(default=None, kw_only=True)
     """Has a staging branch removed by somebody else before the report; the store does it if not."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from perago.attempt.progress import Track
+from perago.attempt.progress import AttemptProgress
 from perago.errors import AlreadyExistsError, PeragoError
 from perago.ports import Patience, Put, Store
 from perago.protocol import audit, names
@@ -21,7 +21,7 @@ class Stage:
     claim: Claim
     repository: str
     store: Store
-    track: Track
+    progress: AttemptProgress
     undo: ExitStack
     drop: Callable[[Staging], None]
 
@@ -41,31 +41,31 @@ class Stage:
             self._drop_later()
             raise
         self._drop_later()
-        self.track.event("branch created", branch=self.staging.branch, base=base)
+        self.progress.event("branch created", branch=self.staging.branch, base=base)
 
     def fill(self, puts: Sequence[Put], deletes: Sequence[str]) -> None:
         """Bring the branch to the wanted state (S2)."""
         total = sum(put.entry.size for put in puts)
-        meter = self.track.meter(Phase.STAGE, total)
+        meter = self.progress.meter(Phase.STAGE, total)
         self.store.write(self.staging, puts, deletes, meter)
         facts = {"files": len(puts), "bytes": total, "deleted": len(deletes)}
-        self.track.event("uploaded", **facts, **meter.pace())
+        self.progress.event("uploaded", **facts, **meter.pace())
 
     def seal(
         self, metadata: Mapping[str, str], budget: Budget, response_seconds: float
     ) -> StagedWorkspace:
         """Commit it: C. It may take as long as the attempt has time."""
-        seconds = commit_seconds(budget, response_seconds, self.track.left())
+        seconds = commit_seconds(budget, response_seconds, self.progress.left())
         margin = budget.safety_margin_seconds
-        patience = Patience(seconds, margin, self.track.refuse_lost)
+        patience = Patience(seconds, margin, self.progress.refuse_lost)
         said = audit.message(self.claim)
         staged = self.store.seal(self.staging, said, metadata, patience)
-        self.track.event("committed", commit=staged.commit)
+        self.progress.event("committed", commit=staged.commit)
         return staged
 
     def _drop_later(self) -> None:
         self.undo.callback(
-            self.track.clean,
+            self.progress.clean,
             Phase.CLEAN_STAGING,
             "failed to clean staging workspace",
             lambda: self.drop(self.staging),

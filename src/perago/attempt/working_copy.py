@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from perago.errors import UnpublishableFileError
-from perago.ports import Advance, Direct, Gateway, Put, Room, Site, Store
+from perago.ports import Advance, AttemptDir, Gateway, ObjectAccess, Put, Site, Store
 from perago.protocol.diff import diff
 from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_beside, check_local, is_action, plan_download
@@ -31,7 +31,7 @@ class Change:
     """How its files looked when they were compared."""
 
 
-class Workplace(Protocol):
+class WorkingCopy(Protocol):
     """Both kinds, as the steps of an attempt see them."""
 
     @property
@@ -54,13 +54,13 @@ class Workplace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class Downloaded:
     """The attempt directory with the files of A in it."""
 
     execution_id: str
     base: str
     select: Selection
-    room: Room
+    attempt_dir: AttemptDir
     before: Baseline
     checksum: str
     rest: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Directory:
     @property
     def root(self) -> Path:
         """Return the directory the author works in."""
-        return self.room.workspace
+        return self.attempt_dir.workspace
 
     @property
     def site(self) -> Site:
@@ -78,11 +78,11 @@ class Directory:
 
     def tree(self) -> Tree:
         """List files; nothing is opened."""
-        return survey(self.room, self.select)
+        return survey(self.attempt_dir, self.select)
 
     def change(self) -> Change:
         """Read the wanted state and compare; refuse what could not be downloaded again (D2)."""
-        found = look(self.room, self.select, self.checksum, self.before)
+        found = look(self.attempt_dir, self.select, self.checksum, self.before)
         steps = diff(self.before.manifest, found.manifest)
         check_beside(steps.added, self.rest)
         return Change(self.base, steps, found.manifest, found.stamps)
@@ -90,7 +90,7 @@ class Directory:
     @contextmanager
     def puts(self, change: Change) -> Iterator[Sequence[Put]]:
         """Give new and changed files, to be opened as they were compared (S3, V6)."""
-        with Source(self.room, change.stamps) as source:
+        with Source(self.attempt_dir, change.stamps) as source:
             yield [
                 Put(
                     self.select.key(path),
@@ -103,7 +103,7 @@ class Directory:
 
 
 @dataclass(frozen=True, slots=True)
-class InPlace:
+class OnBranch:
     """A staging branch that Spark reads and writes where it is stored; nothing is downloaded.
 
     Without a branch (read-only tasks) there is only A to be read.
@@ -113,7 +113,7 @@ class InPlace:
     base: str
     select: Selection
     store: Store
-    direct: Direct
+    direct: ObjectAccess
     repository: str
     staging: Staging | None
     scratch: Path

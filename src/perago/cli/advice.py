@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perago.history.story import ExecutionStory
+from perago.history.story import AttemptHistory
 from perago.protocol.values import Phase
 
 _MOVED = frozenset({Phase.FENCE_ONE, Phase.FENCE_TWO, Phase.PUBLISH})
 
 
-def failed_in(stories: Sequence[ExecutionStory]) -> str | None:
+def failed_in(stories: Sequence[AttemptHistory]) -> str | None:
     """Return the phase in which the last unsuccessful execution ended, if it got so far."""
     failed = [told for told in stories if not told.state.startswith("COMPLETED")]
     if not failed:

@@ -151,14 +151,14 @@ def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> PeragoError 
     """Tidy what runs without Conductor left; return why lakeFS could not be asked."""
     from perago.app.cleanup import drop_branches, orphaned_branches, sweep_rooms
 
-    rooms = sweep_rooms(home, ttl, dry_run=not found.deleted)
+    attempt_dirs = sweep_rooms(home, ttl, dry_run=not found.deleted)
     branches = orphaned_branches(home)
     if found.deleted:
         drop_branches(home.store, branches)
     problem = _tidy_lakefs(home, branches, found)
     freed = home.store.collect(age, dry_run=not found.deleted)
-    found.directories += [str(each.path) for each in rooms if each.removed]
-    found.kept |= {str(each.path): each.why for each in rooms if not each.removed}
+    found.directories += [str(each.path) for each in attempt_dirs if each.removed]
+    found.kept |= {str(each.path): each.why for each in attempt_dirs if not each.removed}
     names = (f"{repository}/{branch}" for repository, branch in branches)
     found.branches += [name for name in names if name not in found.branches]
     found.objects, found.commits, found.bytes = freed.objects, freed.commits, freed.bytes_freed

@@ -12,7 +12,7 @@ from perago.cli.screen import AsJson, block, changes, emit, fields, plain, say, 
 
 if TYPE_CHECKING:
     from perago.history.event_log import EventLog
-    from perago.history.story import ExecutionStory
+    from perago.history.story import AttemptHistory
     from perago.ports import Store
     from perago.protocol.values import ChangeSet, Commit
 
@@ -63,7 +63,7 @@ def inspect(
         _show_story(told)
 
 
-def _story(log: EventLog, execution_id: str) -> ExecutionStory | None:
+def _story(log: EventLog, execution_id: str) -> AttemptHistory | None:
     from perago.history.story import story
 
     events = log.of_execution(execution_id)
@@ -78,7 +78,7 @@ def _change(store: Store, repository: str, commit: Commit) -> ChangeSet:
     return store.diff(repository, commit.parent, commit.id, "")
 
 
-def _emit(commit: Commit | None, change: ChangeSet | None, stories: list[ExecutionStory]) -> None:
+def _emit(commit: Commit | None, change: ChangeSet | None, stories: list[AttemptHistory]) -> None:
     shown = None
     if commit and change is not None:
         shown = {
@@ -109,7 +109,7 @@ def _show_commit(commit: Commit, change: ChangeSet) -> None:
     say()
 
 
-def _show_story(told: ExecutionStory) -> None:
+def _show_story(told: AttemptHistory) -> None:
     attempt = told.attempt
     colour = "green" if told.state == "COMPLETED" else "red"
     retry = f", retry {attempt.retry_count}" if attempt.retry_count else ""
@@ -154,7 +154,7 @@ def _show_story(told: ExecutionStory) -> None:
     say()
 
 
-def _show_phases(told: ExecutionStory) -> None:
+def _show_phases(told: AttemptHistory) -> None:
     longest = max((phase.seconds or 0 for phase in told.phases), default=0) or 1
     for phase in told.phases:
         if phase.seconds is None:
@@ -165,7 +165,7 @@ def _show_phases(told: ExecutionStory) -> None:
         say(f"  {plain(phase.name):<22} {phase.seconds * 1000:>9.1f} ms  [cyan]{bar}[/cyan]")
 
 
-def _show_change(told: ExecutionStory) -> None:
+def _show_change(told: AttemptHistory) -> None:
     if told.change is None:
         return
     signs = (("+", "green", "added"), ("~", "yellow", "changed"), ("-", "red", "removed"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perago.history.event_log import Event
-from perago.history.story import ExecutionStory, story
+from perago.history.story import AttemptHistory, story
 from perago.protocol.adoption import ADOPT
 from perago.protocol.values import Commit, Phase
 
@@ -193,13 +193,13 @@ def _after_body(phases: Mapping[str, float]) -> float | None:
     return sum(seconds for name, seconds in phases.items() if name in _AFTER_BODY)
 
 
-def _status(told: ExecutionStory) -> str:
+def _status(told: AttemptHistory) -> str:
     if told.outcome is None:
         return "DIED"
     return "LOST" if told.lost_completion else str(told.outcome["status"])
 
 
-def _failed_in(told: ExecutionStory) -> str | None:
+def _failed_in(told: AttemptHistory) -> str | None:
     open_phases = [phase.name for phase in told.phases if phase.seconds is None]
     return open_phases[0] if open_phases else None
 
@@ -210,7 +210,7 @@ def _ref(decision: Mapping[str, Any], moved: Mapping[str, Any]) -> str | None:
     return _text(moved.get("ref"))
 
 
-def _count(told: ExecutionStory, kind: str) -> int | None:
+def _count(told: AttemptHistory, kind: str) -> int | None:
     """Count paths of a list that may have been cut."""
     if told.change is None:
         return None

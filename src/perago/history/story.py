@@ -20,7 +20,7 @@ class PhaseTime:
 
 
 @dataclass(slots=True)
-class ExecutionStory:
+class AttemptHistory:
     """What the event log knows of one execution."""
 
     execution_id: str
@@ -88,16 +88,16 @@ _ONCE = {
 _OFTEN = {"guard": "guards", "metric": "metrics", "warning": "warnings"}
 
 
-def story(events: Sequence[Event]) -> ExecutionStory:
+def story(events: Sequence[Event]) -> AttemptHistory:
     """Tell one execution's events, given in order."""
     first = events[0]
-    told = ExecutionStory(first.execution_id, first.attempt, first.at)
+    told = AttemptHistory(first.execution_id, first.attempt, first.at)
     for event in events:
         _tell(told, event)
     return told
 
 
-def _tell(told: ExecutionStory, event: Event) -> None:
+def _tell(told: AttemptHistory, event: Event) -> None:
     facts: Mapping[str, Any] = event.facts
     name = event.name
     if name.startswith("before "):
@@ -120,6 +120,6 @@ def _tell(told: ExecutionStory, event: Event) -> None:
         getattr(told, _OFTEN[name]).append(facts)
 
 
-def _insert(told: ExecutionStory, found: PhaseTime) -> None:
+def _insert(told: AttemptHistory, found: PhaseTime) -> None:
     """Put it before the phase that is still open: that one's seconds do not count it."""
     told.phases.insert(max(0, len(told.phases) - 1), found)

@@ -19,7 +19,7 @@ from perago.errors import RuntimeConfigError
 from perago.process.channel import ExecutorsEnd
 from perago.process.executor import Executor, flush_output
 from perago.process.lock import FileLock, executor_lock
-from perago.process.reports import Line, Make, Work
+from perago.process.reports import ExecutorChannel, Make, Work
 
 Channel = connection.Connection
 LOCK_SECONDS: Final = 5.0
@@ -50,7 +50,7 @@ def main(start: Start) -> None:
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
     locks: list[FileLock] = []
 
-    def make(line: Line) -> Work:
+    def make(line: ExecutorChannel) -> Work:
         _redirect(start)
         if start.lock_directory is not None:
             locks.append(_life_lock(start.lock_directory, start.executor_id))

@@ -29,7 +29,7 @@ from perago.process.messages import (
 from perago.process.reports import Body, Make, Work
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Status
-from perago.tasks.cancellation import Token, holding
+from perago.tasks.cancellation import CancellationToken, holding
 
 SIGN_SECONDS: Final = 2.0
 """How often a busy executor says that it lives."""
@@ -46,11 +46,13 @@ class Executor:
 
     def __init__(self, channel: ExecutorsEnd, number: int) -> None:
         self.number = number
-        self.token = Token()
+        self.token = CancellationToken()
         self._channel = channel
         self._sending = threading.Lock()
-        self._claims: queue.SimpleQueue[tuple[Claim, Token] | None] = queue.SimpleQueue()
-        self._tokens: dict[str, Token] = {}
+        self._claims: queue.SimpleQueue[tuple[Claim, CancellationToken] | None] = (
+            queue.SimpleQueue()
+        )
+        self._tokens: dict[str, CancellationToken] = {}
         self._execution_id = ""
         self._buffer: list[bytes] = []
         self._sent_at = 0.0
@@ -70,7 +72,7 @@ class Executor:
         while (given := self._claims.get()) is not None:
             self._run(work, *given)
 
-    def _run(self, work: Work, claim: Claim, token: Token) -> None:
+    def _run(self, work: Work, claim: Claim, token: CancellationToken) -> None:
         self._execution_id = claim.execution_id
         self.token = token
         self._busy.set()
@@ -100,7 +102,7 @@ class Executor:
                     if token := self._tokens.get(item.execution_id):
                         token.cancel()
                 elif isinstance(item, Claim):
-                    token = self._tokens[item.execution_id] = Token()
+                    token = self._tokens[item.execution_id] = CancellationToken()
                     self._claims.put((item, token))
         self._claims.put(None)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from perago.errors import PeragoError
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
-from perago.tasks.cancellation import Token
+from perago.tasks.cancellation import CancellationToken
 
 Body = dict[str, object]
 Send = Callable[[Body], None]
@@ -17,7 +17,7 @@ Send = Callable[[Body], None]
 Work = Callable[[Claim], Outcome]
 
 
-class Line(Protocol):
+class ExecutorChannel(Protocol):
     """An executor's line to its owner: what it says, and what it is told."""
 
     @property
@@ -26,7 +26,7 @@ class Line(Protocol):
         ...
 
     @property
-    def token(self) -> Token:
+    def token(self) -> CancellationToken:
         """Return the token of the claim that runs now."""
         ...
 
@@ -35,7 +35,7 @@ class Line(Protocol):
         ...
 
 
-Make = Callable[[Line], Work]
+Make = Callable[[ExecutorChannel], Work]
 """Called once in each executor; it imports what the tasks need and returns what runs a claim."""
 
 

@@ -19,7 +19,7 @@ from perago.process.executor import as_start_error, run
 from perago.process.messages import body_of
 from perago.process.reports import Body, Finished, Make, Message, Report, Seen, StartFailed
 from perago.protocol.values import Claim
-from perago.tasks.cancellation import Token, holding
+from perago.tasks.cancellation import CancellationToken, holding
 
 
 class ThreadPool:
@@ -56,7 +56,7 @@ class ThreadPool:
         if thread is None or not thread.idle:
             raise UsageError(f"executor {executor_id} is not idle", remedy="take one of pool.idle")
         thread.execution_id = claim.execution_id
-        thread.token = Token()
+        thread.token = CancellationToken()
         thread.attempts += 1
         thread.claims.put(claim)
 
@@ -142,7 +142,7 @@ class _ExecutorThread(threading.Thread):
         self.executor_id = uuid.uuid4().hex[:12]
         super().__init__(name=f"perago-{self.executor_id}", daemon=True)
         self.number = number
-        self.token = Token()
+        self.token = CancellationToken()
         self.claims: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
         self.execution_id = ""
         self.ready = False

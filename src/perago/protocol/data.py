@@ -269,7 +269,7 @@ def _is_held(total: Decimal) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GuardResult:
     """What one guard says of one table."""
 
     guard: str
@@ -293,7 +293,7 @@ class Verdict:
         return {"guard": self.guard, "violation": self.violation, **self.facts()}
 
 
-def told(verdicts: Iterable[Verdict]) -> dict[str, object]:
+def told(verdicts: Iterable[GuardResult]) -> dict[str, object]:
     """Return the part of a task's output that tells what was checked, and what was found (X5)."""
     return {"guards": [verdict.as_json() for verdict in verdicts]}
 
@@ -318,16 +318,16 @@ class DataGuard(ABC):
         """Name what finds rows to look at, where the measures themselves find none."""
         return ()
 
-    def verdict(self, table: Table | None, before: Table | None = None) -> Verdict:
+    def verdict(self, table: Table | None, before: Table | None = None) -> GuardResult:
         """Judge a table; one that is missing or cannot be read breaks every rule."""
         if table is None:
-            return Verdict(str(self), self.table, f"there is no table at {self.table!r}")
+            return GuardResult(str(self), self.table, f"there is no table at {self.table!r}")
         if table.problem:
-            return Verdict(str(self), self.table, f"{self.table!r} {table.problem}")
+            return GuardResult(str(self), self.table, f"{self.table!r} {table.problem}")
         wanted = self.measures(written=table.written)
         found = [table.found[measure] for measure in wanted]
         refused = next((item.problem for item in found if item.problem), None)
-        return Verdict(
+        return GuardResult(
             guard=str(self),
             table=self.table,
             violation=refused or self.problem(table, before),
@@ -337,7 +337,7 @@ class DataGuard(ABC):
         )
 
 
-def summary(verdicts: Iterable[Verdict]) -> str:
+def summary(verdicts: Iterable[GuardResult]) -> str:
     """Say in a few words what was checked, for the metadata of a commit."""
     seen = list(verdicts)
     rows = {verdict.table: verdict.rows for verdict in seen}

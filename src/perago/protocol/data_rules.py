@@ -269,8 +269,8 @@ class MaxDrift(DataGuard):
             if old is None or new is None or not math.isfinite(old):
                 continue
             if not _is_within(old, new, share):
-                room = abs(old) * share
-                low, high = Bound("number", old - room), Bound("number", old + room)
+                attempt_dir = abs(old) * share
+                low, high = Bound("number", old - attempt_dir), Bound("number", old + attempt_dir)
                 found.append(
                     Outside(column, None if new > old else low, None if new < old else high)
                 )

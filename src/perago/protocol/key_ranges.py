@@ -15,7 +15,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class KeyRange:
     """The keys after one, up to another and with it; None means to the end."""
 
     after: str = ""
@@ -25,21 +25,21 @@ class Span:
         """Tell whether a key is inside."""
         return key > self.after and (self.until is None or key <= self.until)
 
-    def cut(self, at: str) -> tuple[Span, Span]:
+    def cut(self, at: str) -> tuple[KeyRange, KeyRange]:
         """Part it; together the two hold what it held, each key once."""
-        return Span(self.after, at), Span(at, self.until)
+        return KeyRange(self.after, at), KeyRange(at, self.until)
 
-    def narrowed(self, other: Span) -> Span | None:
+    def narrowed(self, other: KeyRange) -> KeyRange | None:
         """Return what both hold, or None when that is nothing."""
         ends = [end for end in (self.until, other.until) if end is not None]
-        both = Span(max(self.after, other.after), min(ends, default=None))
+        both = KeyRange(max(self.after, other.after), min(ends, default=None))
         return both if both.until is None or both.until > both.after else None
 
 
-EVERYTHING: Final = Span()
+EVERYTHING: Final = KeyRange()
 
 
-def spans_of(cuts: Iterable[str], whole: Span) -> Iterator[Span]:
+def spans_of(cuts: Iterable[str], whole: KeyRange) -> Iterator[KeyRange]:
     """Yield the parts of a span between sorted cuts."""
     rest = whole
     for cut in cuts:

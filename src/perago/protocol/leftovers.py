@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from perago.protocol.names import STAGING
-from perago.protocol.sweep import Verdict
+from perago.protocol.sweep import SweepDecision
 
 _NAME = re.compile(
     re.escape(STAGING) + r".*-task-id-(?P<task>.+)-retry-\d+-exec-(?P<execution>[A-Za-z0-9_-]+)"
@@ -40,18 +40,18 @@ def staging_name(branch: str) -> StagingName | None:
     return StagingName(found["task"], found["execution"]) if found else None
 
 
-def judge_staging(found: FoundStaging, age_seconds: float) -> Verdict:
+def judge_staging(found: FoundStaging, age_seconds: float) -> SweepDecision:
     """Remove what an ended task left; a task that the broker does not know may be another's."""
     if found.status is not None:
         if found.over:
-            return Verdict(remove=True, why=f"its task is {found.status}")
-        return Verdict(remove=False, why=f"its task is {found.status}")
+            return SweepDecision(remove=True, why=f"its task is {found.status}")
+        return SweepDecision(remove=False, why=f"its task is {found.status}")
     if found.age_seconds is None:
         if age_seconds <= 0:
-            return Verdict(remove=True, why="Conductor does not know its task")
-        return Verdict(
+            return SweepDecision(remove=True, why="Conductor does not know its task")
+        return SweepDecision(
             remove=False, why="Conductor does not know its task, and its age is not known"
         )
     if found.age_seconds < age_seconds:
-        return Verdict(remove=False, why="Conductor does not know its task, and it is young")
-    return Verdict(remove=True, why="Conductor does not know its task, and it is old")
+        return SweepDecision(remove=False, why="Conductor does not know its task, and it is young")
+    return SweepDecision(remove=True, why="Conductor does not know its task, and it is old")

@@ -23,7 +23,7 @@ def staging_branch(attempt: Attempt, execution_id: str) -> str:
     )
 
 
-def room(task_id: str, execution_id: str) -> str:
+def attempt_dir(task_id: str, execution_id: str) -> str:
     """Name the attempt directory; it holds the task id and the execution id."""
     return f"{safe(task_id)}-{safe(execution_id)}"
 

@@ -69,7 +69,7 @@ def is_unexpected(phase: Phase, error: BaseException) -> bool:
     """Tell whether the process may be the reason: an author's code can change all of it."""
     if phase in _OF_THE_AUTHOR:
         return False
-    if phase is Phase.ROOM and isinstance(error, WorkspaceError):
+    if phase is Phase.ATTEMPT_DIR and isinstance(error, WorkspaceError):
         return True
     return not isinstance(error, PeragoError)
 

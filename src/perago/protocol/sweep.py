@@ -16,7 +16,7 @@ class Owner(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRoom:
+class FoundAttemptDir:
     """An attempt directory as the sweep sees it; ``owner`` is None when no marker names one.
 
     ``in_progress`` is what the broker says of its attempt; None when nobody could be asked.
@@ -33,37 +33,37 @@ class FoundRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SweepDecision:
     """Whether a directory goes, and why: the reason is logged either way."""
 
     remove: bool
     why: str
 
 
-def judge(found: FoundRoom, ttl_seconds: float) -> Verdict:
+def judge(found: FoundAttemptDir, ttl_seconds: float) -> SweepDecision:
     """Remove what a dead owner left; of one that cannot be seen from here, broker and age tell.
 
     Without a marker only a directory without content goes: it may be anybody's.
     """
     if found.owner is None and not found.bare:
-        return Verdict(remove=False, why="no marker says that it is Perago's")
+        return SweepDecision(remove=False, why="no marker says that it is Perago's")
     if found.abandoned:
-        return Verdict(remove=True, why="its owner could not remove it")
+        return SweepDecision(remove=True, why="its owner could not remove it")
     if found.owner is Owner.ALIVE:
-        return Verdict(remove=False, why="its owner is alive")
+        return SweepDecision(remove=False, why="its owner is alive")
     if found.owner is Owner.GONE:
-        return Verdict(remove=True, why="its owner is gone")
+        return SweepDecision(remove=True, why="its owner is gone")
     return _judge_by_broker_and_age(found, ttl_seconds)
 
 
-def _judge_by_broker_and_age(found: FoundRoom, ttl_seconds: float) -> Verdict:
+def _judge_by_broker_and_age(found: FoundAttemptDir, ttl_seconds: float) -> SweepDecision:
     whose, young = "no marker", "it may be in the making"
     if found.owner is Owner.FOREIGN:
         whose, young = "an owner of another boot or PID namespace", "it may be at work"
     if found.in_progress:
-        return Verdict(remove=False, why=f"{whose}, and its attempt may be in progress")
+        return SweepDecision(remove=False, why=f"{whose}, and its attempt may be in progress")
     if found.in_progress is False:
-        return Verdict(remove=True, why=f"{whose} and no attempt in progress")
+        return SweepDecision(remove=True, why=f"{whose} and no attempt in progress")
     if found.age_seconds >= ttl_seconds:
-        return Verdict(remove=True, why=f"{whose} and older than the time to live")
-    return Verdict(remove=False, why=f"{whose}; {young}")
+        return SweepDecision(remove=True, why=f"{whose} and older than the time to live")
+    return SweepDecision(remove=False, why=f"{whose}; {young}")

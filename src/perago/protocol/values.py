@@ -26,7 +26,7 @@ class Phase(StrEnum):
     """The steps of one attempt, in the order of section 4."""
 
     INPUT = "input"
-    ROOM = "attempt directory"
+    ATTEMPT_DIR = "attempt directory"
     DOWNLOAD = "download"
     PRE = "pre guardrail"
     BODY = "body"
@@ -38,7 +38,7 @@ class Phase(StrEnum):
     FENCE_TWO = "second attempt fence"
     PUBLISH = "publish"
     CLEAN_STAGING = "staging cleanup"
-    CLEAN_ROOM = "directory cleanup"
+    CLEAN_ATTEMPT_DIR = "directory cleanup"
     REPORT = "report"
 
 

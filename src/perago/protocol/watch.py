@@ -10,7 +10,7 @@ BLOATED_SHARE = 0.5
 GROWN = 2.0
 
 
-class Verdict(Enum):
+class HealthVerdict(Enum):
     """What is to be done."""
 
     KEEP = "keep"
@@ -43,20 +43,20 @@ class Sight:
     first_bytes: int | None = None
 
 
-def judge(sight: Sight, limits: Limits) -> Verdict:
+def judge(sight: Sight, limits: Limits) -> HealthVerdict:
     """Decide about one executor."""
     if not sight.ready:
         late = sight.age_seconds >= limits.start_seconds
-        return Verdict.NEVER_READY if late else Verdict.KEEP
+        return HealthVerdict.NEVER_READY if late else HealthVerdict.KEEP
     if sight.busy:
         if limits.max_bytes is not None and (sight.bytes or 0) > limits.max_bytes:
-            return Verdict.TOO_BIG
+            return HealthVerdict.TOO_BIG
         if sight.silent_seconds >= limits.stuck_after_seconds:
-            return Verdict.STUCK
-        return Verdict.KEEP
+            return HealthVerdict.STUCK
+        return HealthVerdict.KEEP
     if limits.max_attempts is not None and sight.attempts >= limits.max_attempts:
-        return Verdict.RECYCLE
-    return Verdict.RECYCLE if _bloated(sight, limits) else Verdict.KEEP
+        return HealthVerdict.RECYCLE
+    return HealthVerdict.RECYCLE if _bloated(sight, limits) else HealthVerdict.KEEP
 
 
 def _bloated(sight: Sight, limits: Limits) -> bool:

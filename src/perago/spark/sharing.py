@@ -22,20 +22,20 @@ _known: set[str] = set()
 """Masters whose machines were seen to share; asked once, it costs a job."""
 
 
-def check_shared(session: SparkSession, master: str, room: Path) -> None:
+def check_shared(session: SparkSession, master: str, attempt_dir: Path) -> None:
     """Have the executors write something beside the workspace, and look for it."""
     if master in _known:
         return
     # A name that counts as a leftover, should this process be killed now.
-    probe = room / f"_temporary-{uuid.uuid4().hex}"
+    probe = attempt_dir / f"_temporary-{uuid.uuid4().hex}"
     try:
         found = written(session, f"file://{probe.absolute()}", probe)
     finally:
         shutil.rmtree(probe, ignore_errors=True)
     if found < _PARTS:
         raise RuntimeConfigError(
-            f"the machines of master {shown(master)!r} do not write to {room} of this one, though "
-            "PERAGO_SPARK_SHARED_ROOT is true",
+            f"the machines of master {shown(master)!r} do not write to {attempt_dir} of this one,"
+            " though PERAGO_SPARK_SHARED_ROOT is true",
             remedy="mount the same storage there under the same path, or use a direct workspace",
         )
     _known.add(master)

@@ -33,7 +33,7 @@ from perago.history.rows import (
     publication_row,
     unlogged,
 )
-from perago.protocol.key_ranges import EVERYTHING, Span
+from perago.protocol.key_ranges import EVERYTHING, KeyRange
 from perago.spark.batches import batch, ddl
 from perago.spark.origin import Origin
 from perago.stores.key_ranges import Listed
@@ -162,7 +162,7 @@ class Branch:
 class Part(InputPartition):
     """One part of a table."""
 
-    def __init__(self, commit: str, span: Span) -> None:
+    def __init__(self, commit: str, span: KeyRange) -> None:
         super().__init__((commit, span))
         self.commit = commit
         self.span = span
@@ -185,7 +185,7 @@ class ObjectsReader(DataSourceReader):
         self._branch = branch
         self._count = partitions
         self._root: str | None = branch.root
-        self._span: Span | None = EVERYTHING
+        self._span: KeyRange | None = EVERYTHING
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802 - Spark's name
         for each in filters:
@@ -226,9 +226,9 @@ class ObjectsReader(DataSourceReader):
             elif not self._root.startswith(value) or isinstance(each, EqualTo):
                 self._root = None
         elif isinstance(each, GreaterThan):
-            self._span = self._span.narrowed(Span(value))
+            self._span = self._span.narrowed(KeyRange(value))
         elif isinstance(each, LessThan | LessThanOrEqual):
-            self._span = self._span.narrowed(Span("", value)) if value else None
+            self._span = self._span.narrowed(KeyRange("", value)) if value else None
 
 
 class EventsReader(DataSourceReader):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from perago.ports import Shelf
-from perago.protocol.key_ranges import EVERYTHING, Span, beyond, middle
+from perago.ports import PagedListing
+from perago.protocol.key_ranges import EVERYTHING, KeyRange, beyond, middle
 from perago.protocol.values import ObjectInfo
 
 STEP: Final = 1000
@@ -22,12 +22,12 @@ _PROBES_FOR_A_PART: Final = 48
 class Listed:
     """One commit's keys below a root, on some store."""
 
-    shelf: Shelf
+    shelf: PagedListing
     repository: str
     commit: str
     root: str = ""
 
-    def walk(self, span: Span = EVERYTHING, step: int = STEP) -> Iterator[ObjectInfo]:
+    def walk(self, span: KeyRange = EVERYTHING, step: int = STEP) -> Iterator[ObjectInfo]:
         """Yield what a span holds, sorted; one page in memory."""
         after = span.after
         while True:
@@ -44,7 +44,7 @@ class Listed:
         """Tell whether there are more keys than that; reads no further."""
         return any(True for number, _ in enumerate(self.walk()) if number == count)
 
-    def split(self, parts: int, whole: Span = EVERYTHING) -> list[Span]:
+    def split(self, parts: int, whole: KeyRange = EVERYTHING) -> list[KeyRange]:
         """Cut a span into about so many parts with more than a page each, and the rest.
 
         The parts hold every key once wherever the cuts fall: probing only decides how even they
@@ -63,7 +63,7 @@ class Listed:
         page = self._page(key, 1)
         return page[0].key if page else None
 
-    def last_of_page(self, span: Span) -> str | None:
+    def last_of_page(self, span: KeyRange) -> str | None:
         """Return the last key of the first page, or None when the span ends on it."""
         page = self._page(span.after, STEP)
         crowded = len(page) == STEP and span.holds(page[-1].key)
@@ -77,10 +77,10 @@ class _Cutting:
         self._listed = listed
         self._parts = parts
         self._probes_left = _PROBES_FOR_A_PART * parts
-        self._crowded: deque[tuple[Span, str | None]] = deque()
-        self._done: list[Span] = []
+        self._crowded: deque[tuple[KeyRange, str | None]] = deque()
+        self._done: list[KeyRange] = []
 
-    def run(self, whole: Span) -> None:
+    def run(self, whole: KeyRange) -> None:
         self._add(whole, whole.until)
         while self._crowded and len(self._crowded) < self._parts and self._probes_left > 0:
             span, ceiling = self._crowded.popleft()
@@ -94,18 +94,18 @@ class _Cutting:
             self._add(left, cut)
             self._add(right, ceiling)
 
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[KeyRange]:
         """Return all parts; light neighbours were joined as far as they touch."""
         return _joined(self._done, {span for span, _ in self._crowded})
 
-    def _add(self, span: Span, ceiling: str | None) -> None:
+    def _add(self, span: KeyRange, ceiling: str | None) -> None:
         self._probes_left -= 1
         if self._listed.last_of_page(span) is None:
             self._done.append(span)
         else:
             self._crowded.append((span, ceiling))
 
-    def _cut(self, span: Span, ceiling: str | None) -> tuple[str, str | None] | None:
+    def _cut(self, span: KeyRange, ceiling: str | None) -> tuple[str, str | None] | None:
         """Find a place with keys on both sides: more than a page before it, one behind it."""
         low = self._listed.last_of_page(span) or span.after
         ceiling = self._lowered(low, ceiling)
@@ -138,9 +138,9 @@ class _Cutting:
         return found is not None and (ceiling is None or found <= ceiling)
 
 
-def _joined(light: list[Span], crowded: set[Span]) -> list[Span]:
+def _joined(light: list[KeyRange], crowded: set[KeyRange]) -> list[KeyRange]:
     """Join parts of a page and less with the one before them, a few pages at most."""
-    found: list[Span] = []
+    found: list[KeyRange] = []
     joined = 0
     for span in sorted((*light, *crowded), key=lambda each: each.after):
         previous = found[-1] if found else None
@@ -151,7 +151,7 @@ def _joined(light: list[Span], crowded: set[Span]) -> list[Span]:
             and previous.until == span.after
             and joined < _JOINED
         ):
-            found[-1] = Span(previous.after, span.until)
+            found[-1] = KeyRange(previous.after, span.until)
             joined += 1
         else:
             found.append(span)

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 Hook = Callable[[], None]
 
 
-class Token:
+class CancellationToken:
     """Cancelled once, from any thread; hooks are called by whoever cancels."""
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ class Token:
         _call(hook)
 
 
-_here: ContextVar[Token | None] = ContextVar("perago_token", default=None)
-_everywhere: list[Token] = []
+_here: ContextVar[CancellationToken | None] = ContextVar("perago_token", default=None)
+_everywhere: list[CancellationToken] = []
 """The token of this process, where one process runs one attempt: an author's threads see it too."""
 
 
@@ -65,13 +65,13 @@ def on_cancel(hook: Hook) -> None:
         token.on_cancel(hook)
 
 
-def current() -> Token | None:
+def current() -> CancellationToken | None:
     """Return the token of the attempt that runs here."""
     return _here.get() or (_everywhere[-1] if _everywhere else None)
 
 
 @contextmanager
-def holding(token: Token, *, whole_process: bool) -> Iterator[None]:
+def holding(token: CancellationToken, *, whole_process: bool) -> Iterator[None]:
     """Make a token the current one while an attempt runs."""
     if whole_process:
         _everywhere.append(token)

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from perago.app.engines import Computing
+from perago.app.engines import EngineFactory
 from perago.attempt.lifecycle import run_attempt
-from perago.attempt.services import Shells
+from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
 from perago.errors import UsageError
 from perago.history.event_log import AttemptJournal, EventLog
@@ -28,7 +28,7 @@ from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
 from perago.testing.faults import Counted, Crashed, Fault, Scene
 from perago.testing.switch import Switch
-from perago.workspace.attempt_dirs import AttemptRooms
+from perago.workspace.attempt_dirs import LocalAttemptDirs
 
 Files = Mapping[str, bytes | str]
 BRANCH = "main"
@@ -55,8 +55,8 @@ class Lab:
         self.broker = ScriptedBroker()
         self.ledger = ledger
         self.clock: Clock = clock or SystemClock()
-        self.rooms = path / "rooms"
-        self._engines = Computing(spark or SparkSettings())
+        self.attempt_dirs = path / "rooms"
+        self._engines = EngineFactory(spark or SparkSettings())
         self._events = EventLog(path / "events.sqlite")
         self._made = False
 
@@ -132,10 +132,12 @@ class Lab:
         claim = Claim(attempt, given, uuid.uuid4().hex)
         switch = Switch(faults, Scene(self.store, self.broker, attempt, workspace))
         ledger = switch.ledger(self.ledger) if self.ledger else None
-        shells = Shells(
+        services = AttemptServices(
             store=switch.store(self.store),
             broker=settling(switch.broker(self.broker), ledger, claim, self.clock),
-            rooms=switch.rooms(AttemptRooms(self.rooms, "lab", self.clock)),
+            attempt_dirs=switch.attempt_dirs(
+                LocalAttemptDirs(self.attempt_dirs, "lab", self.clock)
+            ),
             clock=self.clock,
             journal=switch.journal(self._journal(claim)),
             engines=self._engines,
@@ -144,7 +146,7 @@ class Lab:
         before = {id(fault): fault.met for fault in faults if isinstance(fault, Counted)}
         outcome = None
         with suppress(Crashed):
-            outcome = run_attempt(claim, task, shells)
+            outcome = run_attempt(claim, task, services)
         for fault in faults:
             if isinstance(fault, Counted) and fault.met == before[id(fault)]:
                 raise UsageError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from perago.ports import Broker, Journal, Ledger, Rooms, Store
+from perago.ports import AttemptDirs, Broker, Journal, Ledger, Store
 from perago.testing.faults import Crashed, Fault, Scene
 
 S = TypeVar("S")
@@ -31,9 +31,9 @@ class Switch:
         """Connect a broker."""
         return cast("Broker", _Wired(broker, self._plain))
 
-    def rooms(self, rooms: Rooms) -> Rooms:
+    def attempt_dirs(self, attempt_dirs: AttemptDirs) -> AttemptDirs:
         """Connect attempt directories."""
-        return cast("Rooms", _Wired(rooms, self._plain))
+        return cast("AttemptDirs", _Wired(attempt_dirs, self._plain))
 
     def ledger(self, ledger: Ledger) -> Ledger:
         """Connect a ledger."""

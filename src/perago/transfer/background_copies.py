@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 _MOST = 32  # Each holds a file open.
 
 
-class Behind:
+class BackgroundCopies:
     """One thread beside the work; ``wait`` comes back when all it was given is done."""
 
     def __init__(self) -> None:

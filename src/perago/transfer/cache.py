@@ -20,8 +20,8 @@ from perago.errors import UnpublishableFileError
 from perago.ports import Advance
 from perago.protocol.values import Entry
 from perago.transfer import copying, trimming
-from perago.transfer.background_copies import Behind
-from perago.transfer.cache_files import Shelves, new_draft, place_of
+from perago.transfer.background_copies import BackgroundCopies
+from perago.transfer.cache_files import CacheFiles, new_draft, place_of
 from perago.transfer.creating import create
 from perago.transfer.packs import PACK_BYTES, PACKED_BYTES, Packs, Reading
 
@@ -67,16 +67,16 @@ class ContentCache:
     """At most ``max_bytes`` of file contents below ``root``, which must be ours or new."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
-        self._shelves = Shelves(root)
+        self._files = CacheFiles(root)
         self._max_bytes = max_bytes
-        self._behind = Behind()
-        self.packs = Packs(self._shelves, min(PACK_BYTES, max_bytes // 16))
-        self._size = trimming.Size(self._shelves, max_bytes, self.packs)
+        self._background = BackgroundCopies()
+        self.packs = Packs(self._files, min(PACK_BYTES, max_bytes // 16))
+        self._size = trimming.Size(self._files, max_bytes, self.packs)
 
     @contextmanager
     def reading(self, entries: Iterable[Entry]) -> Iterator[Known]:
         """Look contents up, to copy those out that are here."""
-        self._behind.wait()
+        self._background.wait()
         wanted = list(entries)
         keys = _keys(wanted)
         with ExitStack() as stack:
@@ -102,7 +102,7 @@ class ContentCache:
             self.packs.put(_key(entry) or b"", content)
         else:
             try:
-                target = self._shelves.create(place)
+                target = self._files.create(place)
                 try:
                     copying.write_all(target, memoryview(content))
                 finally:
@@ -125,7 +125,7 @@ class ContentCache:
             return
         if entry.size > PACKED_BYTES:
             before = _stamp(reading)
-            self._behind.give(lambda: self._copy_in(entry, place, reading, before))
+            self._background.give(lambda: self._copy_in(entry, place, reading, before))
             return
         try:
             self.put(entry, os.read(reading, entry.size))
@@ -144,7 +144,7 @@ class ContentCache:
     def settle(self) -> None:
         """Write down what small contents came, and begin to copy the big ones."""
         self.packs.drain()
-        self._behind.go()
+        self._background.go()
         self._size.settle()
 
     def trim(self) -> int:
@@ -153,7 +153,7 @@ class ContentCache:
 
     def close(self) -> None:
         """Finish what was begun."""
-        self._behind.close()
+        self._background.close()
         self.packs.close()
 
     def copy_out(self, entry: Entry, to: Path, advance: Advance) -> bool:
@@ -162,7 +162,7 @@ class ContentCache:
         if place is None:
             return False
         try:
-            source = self._shelves.open(place)
+            source = self._files.open(place)
         except OSError:
             return False
         try:
@@ -174,27 +174,27 @@ class ContentCache:
             os.close(source)
         if not whole:
             with suppress(OSError):
-                self._shelves.unlink(place)
+                self._files.unlink(place)
         return whole
 
     def _copy_in(self, entry: Entry, place: str, source: int, before: tuple[int, int, int]) -> None:
         """Make a copy beside its place and rename it: it takes long enough to be met half-way."""
         draft = new_draft()
         try:
-            if self._shelves.exists(place):
+            if self._files.exists(place):
                 return
-            target = self._shelves.create(draft)
+            target = self._files.create(draft)
             try:
                 copying.move(source, target)
             finally:
                 os.close(target)
             if _stamp(source) != before:
-                self._shelves.unlink(draft)
+                self._files.unlink(draft)
                 return
-            self._shelves.place(draft, place)
+            self._files.place(draft, place)
         except OSError:
             with suppress(OSError):
-                self._shelves.unlink(draft)
+                self._files.unlink(draft)
             return
         finally:
             os.close(source)

@@ -56,7 +56,7 @@ def place_of(checksum: str) -> str | None:
     return f"{algorithm}/{digest[:2]}/{digest}"
 
 
-class Shelves:
+class CacheFiles:
     """One directory of this user's, and what of it is a cache."""
 
     def __init__(self, root: Path) -> None:

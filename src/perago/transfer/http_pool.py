@@ -42,7 +42,7 @@ class Answer:
         return _read(self.raw)
 
 
-class Line:
+class HttpConnectionPool:
     """Connections to one server; shared by threads, never by processes."""
 
     def __init__(self, address: str, kept: int, headers: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from perago.transfer import copying
-from perago.transfer.cache_files import PACKS, SUFFIX, Shelves
+from perago.transfer.cache_files import PACKS, SUFFIX, CacheFiles
 from perago.transfer.index import Index, Place
 
 PACKED_BYTES = 64 << 10
@@ -50,9 +50,9 @@ class Reading:
 class Packs:
     """The packs below one directory, and their index; threads may share it."""
 
-    def __init__(self, shelves: Shelves, pack_bytes: int = PACK_BYTES) -> None:
-        self._shelves = shelves
-        self.index = Index(f"{shelves.root}/packs.sqlite")
+    def __init__(self, files: CacheFiles, pack_bytes: int = PACK_BYTES) -> None:
+        self._files = files
+        self.index = Index(f"{files.root}/packs.sqlite")
         self._pack_bytes = pack_bytes
         self._waiting: list[tuple[bytes, bytes, bool]] = []
         self._waiting_bytes = 0
@@ -71,7 +71,7 @@ class Packs:
         try:
             for pack in {pack for pack, _ in places.values()}:
                 with suppress(OSError):
-                    opened[pack] = self._shelves.open(_path(pack))
+                    opened[pack] = self._files.open(_path(pack))
                     if os.fstat(opened[pack]).st_mtime > horizon:
                         fresh.add(pack)
             yield Reading(places, opened, fresh)
@@ -106,7 +106,7 @@ class Packs:
     def forget_missing(self) -> None:
         """Forget what was in packs that are gone."""
         with suppress(OSError):
-            self.index.keep_only([_number(pack.path) for pack in self._shelves.packs()])
+            self.index.keep_only([_number(pack.path) for pack in self._files.packs()])
 
     def close(self) -> None:
         """Write what waits and let go of the pack."""
@@ -141,19 +141,19 @@ class Packs:
             if self._take(number):
                 return self._own
         self._number = uuid.uuid4().int >> 65
-        self._own = self._shelves.create(_path(self._number), _PRIVATE)
+        self._own = self._files.create(_path(self._number), _PRIVATE)
         with suppress(OSError):  # Where files cannot be locked nobody else takes it either.
             fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self._own
 
     def _left_over(self) -> list[int]:
         """Find a few packs with room, the emptiest first."""
-        sizes = sorted((pack.size, _number(pack.path)) for pack in self._shelves.packs())
+        sizes = sorted((pack.size, _number(pack.path)) for pack in self._files.packs())
         return [number for size, number in sizes if size < self._pack_bytes][:_CANDIDATES]
 
     def _take(self, number: int) -> bool:
         try:
-            fd = self._shelves.open(_path(number), os.O_RDWR)
+            fd = self._files.open(_path(number), os.O_RDWR)
         except OSError:
             return False
         try:

@@ -44,7 +44,7 @@ class Allowance:
                 self._changed.notify_all()
 
 
-class Pace:
+class ConcurrencyLimit:
     """How many at a time a server takes: a little more while all goes well, half when it does not.
 
     One for a server, over all threads and calls.

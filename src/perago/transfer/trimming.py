@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import suppress
 
-from perago.transfer.cache_files import SUFFIX, TRIMMED, Shelves
+from perago.transfer.cache_files import SUFFIX, TRIMMED, CacheFiles
 from perago.transfer.packs import Packs
 
 _TRIM_TO = 0.9
@@ -20,8 +20,8 @@ class Size:
     is written again to a young one: ``horizon`` says which those are.
     """
 
-    def __init__(self, shelves: Shelves, max_bytes: int, packs: Packs) -> None:
-        self._shelves = shelves
+    def __init__(self, files: CacheFiles, max_bytes: int, packs: Packs) -> None:
+        self._files = files
         self._max_bytes = max_bytes
         self._packs = packs
         self._arrived = 0
@@ -42,7 +42,7 @@ class Size:
     def horizon(self) -> float:
         """Return the time until which the older half of a full cache was written."""
         try:
-            return float(_read(self._shelves))
+            return float(_read(self._files))
         except (OSError, ValueError):
             return 0.0
 
@@ -50,7 +50,7 @@ class Size:
         """Remove until there is room again; returns the bytes freed."""
         self._arrived = 0
         try:
-            found = sorted(self._shelves.contents())
+            found = sorted(self._files.contents())
         except OSError:
             return 0  # It is not ours any more, or not there.
         self._remove_drafts()
@@ -59,7 +59,7 @@ class Size:
         for modified, size, path in found:
             if left > self._max_bytes * _TRIM_TO:
                 with suppress(OSError):
-                    self._shelves.unlink(path)
+                    self._files.unlink(path)
                     freed += size
                     packs = packs or path.endswith(SUFFIX)
             elif left > self._max_bytes / 2:
@@ -68,37 +68,37 @@ class Size:
         if packs:
             self._packs.forget_missing()
         with suppress(OSError):
-            _write(self._shelves, repr(horizon))
+            _write(self._files, repr(horizon))
         return freed
 
     def _remove_drafts(self) -> None:
         with suppress(OSError):
-            for draft in self._shelves.drafts():
+            for draft in self._files.drafts():
                 if time.time() - draft.modified > _OFTEN_SECONDS:
-                    self._shelves.unlink(draft.path)  # Its process is gone, or will notice.
+                    self._files.unlink(draft.path)  # Its process is gone, or will notice.
 
     def _is_time(self) -> bool:
         """Tell whether nobody has trimmed for a while."""
         try:
-            with self._shelves.top() as top:
+            with self._files.top() as top:
                 found = os.stat(TRIMMED, dir_fd=top, follow_symlinks=False)
         except OSError:
             return True
         return time.time() - found.st_mtime > _OFTEN_SECONDS
 
 
-def _read(shelves: Shelves) -> bytes:
-    fd = shelves.open(TRIMMED)
+def _read(files: CacheFiles) -> bytes:
+    fd = files.open(TRIMMED)
     try:
         return os.read(fd, 100)
     finally:
         os.close(fd)
 
 
-def _write(shelves: Shelves, text: str) -> None:
+def _write(files: CacheFiles, text: str) -> None:
     """Write it anew: what may stand in its place is not written to."""
-    shelves.unlink(TRIMMED)
-    fd = shelves.create(TRIMMED)
+    files.unlink(TRIMMED)
+    fd = files.create(TRIMMED)
     try:
         os.write(fd, text.encode())
     finally:

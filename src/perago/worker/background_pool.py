@@ -10,7 +10,7 @@ from collections.abc import Callable
 Errand = Callable[[], None]
 
 
-class Crew:
+class BackgroundPool:
     """Does errands in order, several at a time; an errand handles its own errors."""
 
     def __init__(self, name: str, size: int, on_error: Callable[[Exception], None]) -> None:

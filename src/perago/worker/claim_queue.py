@@ -15,7 +15,7 @@ from perago.ports import Clock
 from perago.protocol.values import Claim
 
 
-class Desk:
+class ClaimQueue:
     """Claims that wait, and how many more could be used."""
 
     def __init__(self, wake: Callable[[], None], clock: Clock) -> None:
@@ -48,11 +48,11 @@ class Desk:
         self._wake()
         return True
 
-    def take(self, idle: int, soon: int, ahead: int = 0) -> list[Claim]:
+    def take(self, idle: int, in_background: int, ahead: int = 0) -> list[Claim]:
         """Take a claim for each idle executor; say how many are idle soon, and wanted ahead."""
         with self._changed:
             taken = [self._claims.popleft()[1] for _ in range(min(idle, len(self._claims)))]
-            self._free, self._ahead = idle - len(taken) + soon, ahead
+            self._free, self._ahead = idle - len(taken) + in_background, ahead
             if self._wants():
                 self._changed.notify_all()
             return taken

@@ -17,7 +17,7 @@ _LAST_PROBLEMS: Final = 10
 _BAD: Final = ("failed", "died", "killed", "lost", "replaced", "crash", "refused", "not given")
 
 
-class Chorus:
+class EventFanout:
     """Passes on what the supervisor's one thread says; remembers the last problems."""
 
     def __init__(self, watchers: Sequence[Watcher], clock: Clock) -> None:

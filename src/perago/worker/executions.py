@@ -8,9 +8,9 @@ from typing import Final
 from perago.process.reports import WatchedExecutors
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
-from perago.worker.event_fanout import Chorus
+from perago.worker.event_fanout import EventFanout
 from perago.worker.leasing import LeaseKeeper
-from perago.worker.post_mortem import Aftermath, Dead
+from perago.worker.post_mortem import DeadExecution, PostMortem
 from perago.worker.reporter import Reporter
 from perago.worker.runs import LEFT, TRACED, Run, Tally
 
@@ -28,8 +28,8 @@ class Executions:
         pool: WatchedExecutors,
         keeper: LeaseKeeper,
         reporter: Reporter,
-        aftermath: Aftermath,
-        chorus: Chorus,
+        post_mortem: PostMortem,
+        fanout: EventFanout,
     ) -> None:
         self.tally = Tally()
         self.usual_seconds = NEVER_SEEN
@@ -37,9 +37,9 @@ class Executions:
         self._pool = pool
         self._keeper = keeper
         self._reporter = reporter
-        self._aftermath = aftermath
-        self._chorus = chorus
-        self._clock = chorus.clock
+        self._post_mortem = post_mortem
+        self._fanout = fanout
+        self._clock = fanout.clock
         self._runs: dict[str, Run] = {}
         self._unconfirmed: dict[str, Run] = {}
 
@@ -90,7 +90,7 @@ class Executions:
             run.left = Staging(str(facts.get("repository")), str(facts.get("branch")))
             return
         run.heard(name)
-        self._chorus.event(run.claim, run.worker_id, name, facts)
+        self._fanout.event(run.claim, run.worker_id, name, facts)
 
     def finished(self, execution_id: str, outcome: Outcome) -> None:
         """Have the outcome of an execution reported; its executor is free for the next one."""
@@ -139,7 +139,7 @@ class Executions:
             self.tally.lost += 1
             run.kill_at = self._clock.monotonic() + CANCEL_SECONDS
             facts = {"worker_id": run.worker_id, "execution_id": execution_id, "why": why}
-            self._chorus.worker("attempt lost", facts)
+            self._fanout.worker("attempt lost", facts)
             self._pool.cancel(execution_id)
 
     def end_overdue(self) -> None:
@@ -153,7 +153,7 @@ class Executions:
         """End an execution with its executor; one that is lost is not reported."""
         execution_id = run.claim.execution_id
         facts = {"worker_id": run.worker_id, "execution_id": execution_id, "why": why}
-        self._chorus.worker("executor killed", facts)
+        self._fanout.worker("executor killed", facts)
         self._pool.kill(execution_id)
         self._bury(run, "" if run.lost else why)
 
@@ -162,6 +162,7 @@ class Executions:
         execution_id = run.claim.execution_id
         self._runs.pop(execution_id, None)
         self.tally.failed += bool(reason)
-        self._aftermath.settle(
-            Dead(run.claim, run.worker_id, reason), lambda: self._keeper.release(execution_id)
+        self._post_mortem.settle(
+            DeadExecution(run.claim, run.worker_id, reason),
+            lambda: self._keeper.release(execution_id),
         )

@@ -19,7 +19,7 @@ from perago.ports import Clock
 from perago.protocol.fence import assert_current_attempt_snapshot
 from perago.protocol.outcome import describe
 from perago.protocol.values import Claim
-from perago.worker.background_pool import Crew
+from perago.worker.background_pool import BackgroundPool
 
 RELEASE_SECONDS: Final = 15.0
 """Longer than any heartbeat takes with all its tries."""
@@ -56,7 +56,7 @@ class LeaseKeeper:
         self._number = count()
         self._changed = threading.Condition()
         self._closed = False
-        self._crew = Crew("beat", _CREW, lambda error: on_error("", describe(error)))
+        self._crew = BackgroundPool("beat", _CREW, lambda error: on_error("", describe(error)))
         self._thread = threading.Thread(target=self._run, name="perago-leases", daemon=True)
         self._thread.start()
 

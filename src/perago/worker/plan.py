@@ -10,7 +10,7 @@ from perago.ports import Clock
 from perago.process.reports import WatchedExecutors
 from perago.settings import Settings
 from perago.tasks.declaration import TaskDefinition
-from perago.worker.post_mortem import Grounds
+from perago.worker.post_mortem import CleanupConfig
 from perago.worker.reporter import Channels
 from perago.worker.watching import Watcher
 
@@ -26,12 +26,12 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class SupervisorDeps:
     """The world of a supervisor."""
 
     pool: WatchedExecutors
     connect: Callable[[], ConductorClient]
-    grounds: Grounds
+    cleanup: CleanupConfig
     channels: Channels
     watchers: Sequence[Watcher]
     clock: Clock

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from perago.brokers.conductor.backoff import Pace
+from perago.brokers.conductor.backoff import Backoff
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import claim_of, refusal_of
 from perago.errors import BrokerError, PeragoError
 from perago.ports import Clock
 from perago.protocol.outcome import describe
 from perago.protocol.values import Attempt, Claim
-from perago.worker.claim_queue import Desk
+from perago.worker.claim_queue import ClaimQueue
 
 CALL_SECONDS: Final = 10.0
 HUNG_SECONDS: Final = 3 * CALL_SECONDS
@@ -34,7 +34,7 @@ class TaskType:
     """One kind of task to poll for, and when it is due."""
 
     name: str
-    pace: Pace
+    backoff: Backoff
     due: float = 0.0
     polled: float = 0.0
 
@@ -46,23 +46,23 @@ class Asking:
     names: Sequence[str]
     worker_id: str
     domain: str
-    pace: Pace
+    backoff: Backoff
 
 
 class Poller:
     """One thread that polls every task type in turn; the supervisor replaces one that hangs."""
 
     def __init__(
-        self, client: ConductorClient, asking: Asking, desk: Desk, clock: Clock, on_claim: OnClaim,
-        note: Note,
+        self, client: ConductorClient, asking: Asking, claim_queue: ClaimQueue, clock: Clock,
+        on_claim: OnClaim, note: Note,
     ) -> None:  # fmt: skip
         self._client = client
         self._asking = asking
-        self._desk = desk
+        self._claim_queue = claim_queue
         self._clock = clock
         self._on_claim = on_claim
         self._note = note
-        self._types = [TaskType(name, asking.pace) for name in asking.names]
+        self._types = [TaskType(name, asking.backoff) for name in asking.names]
         self._stopped = False
         self._asked_at: float | None = None
         self.polls = 0
@@ -90,15 +90,15 @@ class Poller:
     # --- the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not (self._stopped or self._desk.closed):
-            if not self._desk.demand(_PATIENCE_SECONDS):
+        while not (self._stopped or self._claim_queue.closed):
+            if not self._claim_queue.demand(_PATIENCE_SECONDS):
                 continue
             now = self._clock.monotonic()
             kind = min(self._types, key=lambda kind: (max(kind.due, now), kind.polled))
             if kind.due > now:
-                self._desk.pause(kind.due - now)
+                self._claim_queue.pause(kind.due - now)
                 continue
-            if wanted := self._desk.demand(0):
+            if wanted := self._claim_queue.demand(0):
                 self._poll(kind, wanted)
 
     def _poll(self, kind: TaskType, wanted: int) -> None:
@@ -117,8 +117,8 @@ class Poller:
             self._note("polled", {"task": kind.name, "wanted": wanted, "found": len(found)})
         finally:
             self._asked_at = None
-        kind.pace = kind.pace.after_work() if found else kind.pace.after_nothing()
-        kind.due = self._clock.monotonic() + kind.pace.wait_seconds
+        kind.backoff = kind.backoff.after_work() if found else kind.backoff.after_nothing()
+        kind.due = self._clock.monotonic() + kind.backoff.wait_seconds
         if found:
             self._deliver(kind.name, found)
 
@@ -134,7 +134,7 @@ class Poller:
             return
         for claim in claims:
             self._on_claim(claim)
-        if not self._desk.offer(claims):
+        if not self._claim_queue.offer(claims):
             self._give_back(claims)
 
     def _refuse(self, task: Mapping[str, Any], why: str) -> None:

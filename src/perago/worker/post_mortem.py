@@ -15,8 +15,8 @@ from perago.protocol.job import parse_workspace
 from perago.protocol.outcome import Outcome, shorten
 from perago.protocol.values import Claim, Staging, Status
 from perago.redaction import hide
-from perago.worker.background_pool import Crew
-from perago.workspace.sweeper import remove_room_of, sweep
+from perago.worker.background_pool import BackgroundPool
+from perago.workspace.sweeper import remove_attempt_dir_of, sweep
 
 _CREW: Final = 2
 REMOVAL_SECONDS: Final = 5.0
@@ -25,7 +25,7 @@ Note = Callable[[str, Mapping[str, object]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class CleanupConfig:
     """Where executions leave things, and who can remove them."""
 
     root: Path
@@ -42,7 +42,7 @@ class Grounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Dead:
+class DeadExecution:
     """An execution that is over; without a reason its attempt was lost, and nobody is told."""
 
     claim: Claim
@@ -50,26 +50,26 @@ class Dead:
     reason: str
 
 
-class Aftermath:
+class PostMortem:
     """Cleans up and reports, away from the supervisor's own thread.
 
     Directories of a hundred thousand files take long to remove: what does not wait for that, a
     claim that is given back above all, is done by others.
     """
 
-    def __init__(self, grounds: Grounds, clock: Clock, note: Note) -> None:
-        self._grounds = grounds
+    def __init__(self, cleanup: CleanupConfig, clock: Clock, note: Note) -> None:
+        self._cleanup = cleanup
         self._clock = clock
         self._note = note
 
         def failed(error: Exception) -> None:
             note("failed", {"why": str(error)})
 
-        self._crew = Crew("aftermath", _CREW, failed)
-        self._errands = Crew("errand", _CREW, failed)
-        self._broom = Crew("sweep", 1, failed)
+        self._crew = BackgroundPool("aftermath", _CREW, failed)
+        self._errands = BackgroundPool("errand", _CREW, failed)
+        self._broom = BackgroundPool("sweep", 1, failed)
 
-    def settle(self, dead: Dead, release: Callable[[], None]) -> None:
+    def settle(self, dead: DeadExecution, release: Callable[[], None]) -> None:
         """Remove what it left, release its lease, report it (steps 13 to 15 of the lifecycle)."""
         self._crew.do(lambda: self._settle(dead, release))
 
@@ -79,13 +79,13 @@ class Aftermath:
 
     def sweep(self) -> None:
         """Remove the directories of owners that are gone."""
-        grounds = self._grounds
-        ask = grounds.in_progress
+        cleanup = self._cleanup
+        ask = cleanup.in_progress
 
         def in_progress(_: str, marker: Mapping[str, object]) -> bool | None:
             return ask(str(marker.get("task_id", ""))) if ask is not None and marker else None
 
-        swept = sweep(grounds.root, grounds.ttl_seconds, self._clock, in_progress=in_progress)
+        swept = sweep(cleanup.root, cleanup.ttl_seconds, self._clock, in_progress=in_progress)
         if gone := [str(found.path) for found in swept if found.removed]:
             self._note("swept", {"directories": gone})
         for found in swept:
@@ -110,12 +110,12 @@ class Aftermath:
         self._broom.close(0.0)
         return all(done)
 
-    def _settle(self, dead: Dead, release: Callable[[], None]) -> None:
+    def _settle(self, dead: DeadExecution, release: Callable[[], None]) -> None:
         removed = True
         try:
-            if self._grounds.alone:
+            if self._cleanup.alone:
                 deadline = self._clock.monotonic() + REMOVAL_SECONDS
-                removed = self._remove_room(dead, lambda: self._clock.monotonic() > deadline)
+                removed = self._remove_attempt_dir(dead, lambda: self._clock.monotonic() > deadline)
                 self._drop_staging(dead)
         finally:
             release()
@@ -124,37 +124,37 @@ class Aftermath:
             if not removed:
                 self._broom.do(lambda: self._finish_removal(dead))
 
-    def _remove_room(self, dead: Dead, out_of_time: Callable[[], bool]) -> bool:
+    def _remove_attempt_dir(self, dead: DeadExecution, out_of_time: Callable[[], bool]) -> bool:
         """Remove its directory; False when the time was up."""
         attempt, execution_id = dead.claim.attempt, dead.claim.execution_id
         try:
-            remove_room_of(self._grounds.root, attempt.task_id, execution_id, out_of_time)
+            remove_attempt_dir_of(self._cleanup.root, attempt.task_id, execution_id, out_of_time)
         except PeragoError as error:
             if out_of_time():
                 return False
             self._note("failed to clean attempt-local workspace", {"why": str(error)})
         return True
 
-    def _finish_removal(self, dead: Dead) -> None:
-        self._remove_room(dead, lambda: False)
+    def _finish_removal(self, dead: DeadExecution) -> None:
+        self._remove_attempt_dir(dead, lambda: False)
 
-    def _drop_staging(self, dead: Dead) -> None:
-        if self._grounds.drop is None:
+    def _drop_staging(self, dead: DeadExecution) -> None:
+        if self._cleanup.drop is None:
             return
         with suppress(TaskInputError):  # Without a valid workspace there never was a branch.
             workspace = parse_workspace(dead.claim.input.get("workspace"))
             branch = names.staging_branch(dead.claim.attempt, dead.claim.execution_id)
             try:
-                self._grounds.drop(Staging(workspace.repository, branch))
+                self._cleanup.drop(Staging(workspace.repository, branch))
             except PeragoError as error:
                 self._note("failed to clean staging workspace", {"why": str(error)})
 
-    def _report(self, dead: Dead) -> None:
-        reason = shorten(hide(dead.reason), self._grounds.reason_limit)
+    def _report(self, dead: DeadExecution) -> None:
+        reason = shorten(hide(dead.reason), self._cleanup.reason_limit)
         attempt = dead.claim.attempt
         facts = {"task_id": attempt.task_id, "execution_id": dead.claim.execution_id}
         try:
-            broker = self._grounds.broker(dead.claim, dead.worker_id)
+            broker = self._cleanup.broker(dead.claim, dead.worker_id)
             accepted = broker.report(attempt, Outcome(Status.FAILED, reason=reason))
         except PeragoError as error:
             self._note("report failed", {**facts, "why": str(error)})

@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from perago.attempt.progress import Track
+from perago.attempt.progress import AttemptProgress
 from perago.attempt.report import lost_completion, report
 from perago.brokers.conductor.broker import Later
 from perago.ports import Broker, Clock, Journal
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Staging
-from perago.worker.background_pool import Crew
+from perago.worker.background_pool import BackgroundPool
 from perago.worker.confirming import LATEST_SECONDS, Confirmations
 from perago.worker.runs import Run
 
@@ -60,7 +60,7 @@ class Reporter:
         self._confirmed = confirmed
         self._confirmations = Confirmations(clock)
         self.most = REPORTS_EACH * executors
-        self._crew = Crew("report", min(_MOST_THREADS, self.most), lambda _: None)
+        self._crew = BackgroundPool("report", min(_MOST_THREADS, self.most), lambda _: None)
 
     def report(self, run: Run, outcome: Outcome, release: Callable[[], None]) -> None:
         """Have an outcome reported; the lease is let go of right before it is sent (W4)."""
@@ -85,11 +85,11 @@ class Reporter:
 
         try:
             broker = self._channels.broker(run.claim, run.worker_id, later)
-            with self._track(run) as track:
+            with self._progress(run) as progress:
                 if (left := run.left) and (drop := self._channels.drop):
-                    track.quietly("failed to clean staging workspace", lambda: drop(left))
+                    progress.quietly("failed to clean staging workspace", lambda: drop(left))
                 release()
-                report(run.claim.attempt, outcome, broker, track, lambda: run.lost)
+                report(run.claim.attempt, outcome, broker, progress, lambda: run.lost)
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease must not be kept
             problem = describe(error)
         finally:
@@ -99,16 +99,16 @@ class Reporter:
         """Read a result back; one that was dropped is logged as every other."""
         with suppress(Exception):  # It was sent; that nobody could look is no reason to die.
             if not taken():
-                with self._track(run) as track:
-                    lost_completion(outcome, track)
+                with self._progress(run) as progress:
+                    lost_completion(outcome, progress)
         self._confirmed(run)
 
     @contextmanager
-    def _track(self, run: Run) -> Iterator[Track]:
+    def _progress(self, run: Run) -> Iterator[AttemptProgress]:
         """Go on with the journal of an execution."""
         claim = replace(run.claim, trace=run.trace or run.claim.trace)
         execution_id = claim.execution_id
         with self._channels.journal(claim, lambda said: self._heard(execution_id, said)) as to:
-            track = Track(to, self._clock)
-            track.ignore_log_failures()  # What it speaks of was decided before.
-            yield track
+            progress = AttemptProgress(to, self._clock)
+            progress.ignore_log_failures()  # What it speaks of was decided before.
+            yield progress

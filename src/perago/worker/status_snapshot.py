@@ -13,7 +13,7 @@ from perago.worker.polling import Poller
 
 
 @dataclass(frozen=True, slots=True)
-class Portrait:
+class StatusSnapshot:
     """One look at everything; ``wall`` added to a monotonic time makes it a time of day."""
 
     draining: bool

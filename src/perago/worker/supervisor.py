@@ -20,7 +20,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any, Final
 
-from perago.brokers.conductor.backoff import Pace
+from perago.brokers.conductor.backoff import Backoff
 from perago.errors import PeragoError
 from perago.process.reports import (
     Died,
@@ -34,19 +34,19 @@ from perago.protocol import restart
 from perago.protocol.lease import beat_seconds, drain_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
-from perago.protocol.watch import Verdict
-from perago.worker.claim_queue import Desk
-from perago.worker.event_fanout import Chorus
+from perago.protocol.watch import HealthVerdict
+from perago.worker.claim_queue import ClaimQueue
+from perago.worker.event_fanout import EventFanout
 from perago.worker.executions import NEVER_SEEN, Executions
 from perago.worker.leasing import LeaseKeeper
-from perago.worker.plan import Outside, Plan
+from perago.worker.plan import Plan, SupervisorDeps
 from perago.worker.polling import Asking, Poller, give_back
-from perago.worker.post_mortem import Aftermath
+from perago.worker.post_mortem import PostMortem
 from perago.worker.reporter import Reporter
 from perago.worker.runs import Run
 from perago.worker.signals import listening
 from perago.worker.state import StateFile
-from perago.worker.status_snapshot import Portrait
+from perago.worker.status_snapshot import StatusSnapshot
 from perago.worker.watchdog import Watchdog
 
 POLL_GRACE_SECONDS: Final = 1.0
@@ -77,22 +77,22 @@ class Ending(Enum):
 class Supervisor:
     """Runs until it is told to stop and everything under way has ended."""
 
-    def __init__(self, plan: Plan, outside: Outside) -> None:
+    def __init__(self, plan: Plan, deps: SupervisorDeps) -> None:
         self._plan = plan
         self._settings = plan.settings
-        self._connect = outside.connect
-        self._pool = outside.pool
-        self._clock = clock = outside.clock
+        self._connect = deps.connect
+        self._pool = deps.pool
+        self._clock = clock = deps.clock
         self._wall = clock.now() - clock.monotonic()
         self._started_at = clock.now()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._chorus = Chorus(outside.watchers, clock)
-        self._client = outside.connect()
-        self._desk = Desk(self._pool.wake, clock)
+        self._fanout = EventFanout(deps.watchers, clock)
+        self._client = deps.connect()
+        self._claim_queue = ClaimQueue(self._pool.wake, clock)
         self._keeper = LeaseKeeper(self._client, clock, self._on_lost, self._on_beat_error)
-        self._aftermath = Aftermath(outside.grounds, clock, self._note)
+        self._post_mortem = PostMortem(deps.cleanup, clock, self._note)
         self._reporter = Reporter(
-            outside.channels,
+            deps.channels,
             clock,
             plan.size,
             self._on_heard,
@@ -100,7 +100,7 @@ class Supervisor:
             self._on_confirmed,
         )
         self._executions = Executions(
-            self._pool, self._keeper, self._reporter, self._aftermath, self._chorus
+            self._pool, self._keeper, self._reporter, self._post_mortem, self._fanout
         )
         self._watchdog = Watchdog(plan.settings, clock)
         self._state = StateFile(plan.settings.workspace_root, _IDLE_SECONDS, _BUSY_SECONDS)
@@ -149,7 +149,7 @@ class Supervisor:
     # --- beginning and ending ------------------------------------------------------------------
 
     def _begin(self) -> None:
-        self._aftermath.sweep()
+        self._post_mortem.sweep()
         self._pool.want(self._plan.size)
         self._poller = self._new_poller()
         facts = {
@@ -158,7 +158,7 @@ class Supervisor:
             "mode": self._plan.mode,
             "tasks": sorted(self._plan.tasks),
         }
-        self._chorus.worker("started", facts)
+        self._fanout.worker("started", facts)
 
     def _new_poller(self) -> Poller:
         settings = self._settings
@@ -166,9 +166,11 @@ class Supervisor:
             names=sorted(self._plan.tasks),
             worker_id=self._worker_id(1),
             domain=settings.task_domain,
-            pace=Pace(settings.poll_interval_seconds, settings.poll_interval_max_seconds),
+            backoff=Backoff(settings.poll_interval_seconds, settings.poll_interval_max_seconds),
         )
-        return Poller(self._connect(), asking, self._desk, self._clock, self._on_claim, self._note)
+        return Poller(
+            self._connect(), asking, self._claim_queue, self._clock, self._on_claim, self._note
+        )
 
     def _ask_stop(self, signal_name: str) -> None:
         self._asked_to_end, self._ending = signal_name, Ending.STOPPED
@@ -202,23 +204,23 @@ class Supervisor:
         self._stop_polling()
         self._pool.want(0)
         facts = {"signal": self._asked_to_end, "running": len(running)}
-        self._chorus.worker("draining", facts)
+        self._fanout.worker("draining", facts)
 
     def _stop_polling(self) -> None:
         if self._poller is not None:
             self._poller.stop()
-        for claim in self._desk.close():
+        for claim in self._claim_queue.close():
             self._give_back(claim)
 
     def _over(self) -> bool:
         if self._error is not None:
             return True
-        if not self._desk.closed or self._executions.working:
+        if not self._claim_queue.closed or self._executions.working:
             return False
         now = self._clock.monotonic()
         if self._poller is not None and not self._poller.join(0) and now < self._last_poll_until:
             return False
-        left = self._aftermath.left or self._executions.reporting
+        left = self._post_mortem.left or self._executions.reporting
         return not left or now > self._deadline + LAST_ERRANDS_SECONDS
 
     def _close(self) -> None:
@@ -228,19 +230,21 @@ class Supervisor:
             self._executions.kill(run, f"worker stopped: {self._error}")
         self._pool.close()
         self._reporter.close(LAST_ERRANDS_SECONDS)
-        self._aftermath.close(LAST_ERRANDS_SECONDS)
+        self._post_mortem.close(LAST_ERRANDS_SECONDS)
         self._keeper.close(POLL_GRACE_SECONDS)
         self._read_inbox()
         self.not_ready = "stopped"
-        self._chorus.worker("ended", self.ended)
-        self._write_state(self._portrait().as_json() | {"state": "stopped"}, at_once=True)
+        self._fanout.worker("ended", self.ended)
+        self._write_state(self._snapshot().as_json() | {"state": "stopped"}, at_once=True)
         self._client.close()
-        self._chorus.close(POLL_GRACE_SECONDS)
+        self._fanout.close(POLL_GRACE_SECONDS)
 
     # --- the loop ------------------------------------------------------------------------------
 
     def _patience(self) -> float:
-        return _ENDING_SECONDS if self._desk.closed and not self._executions else self._rhythm()
+        return (
+            _ENDING_SECONDS if self._claim_queue.closed and not self._executions else self._rhythm()
+        )
 
     def _rhythm(self) -> float:
         """Say how often to look after everything: seldom while there is nothing to see."""
@@ -253,7 +257,7 @@ class Supervisor:
             case Output(executor_id, execution_id, stream, line):
                 run = self._executions.get(execution_id)
                 worker_id = self._worker_ids.get(executor_id, "")
-                self._chorus.output(run.claim if run else None, worker_id, stream, line)
+                self._fanout.output(run.claim if run else None, worker_id, stream, line)
             case Finished(executor_id, execution_id, outcome):
                 self._executions.finished(execution_id, outcome)
                 if self._watchdog.worn_out(self._pool, executor_id):
@@ -261,7 +265,7 @@ class Supervisor:
             case Died(executor_id, execution_id, how):
                 self._died(executor_id, execution_id, how)
             case StartFailed(error, detail):
-                self._chorus.worker("start failed", {"why": str(error), "detail": detail})
+                self._fanout.worker("start failed", {"why": str(error), "detail": detail})
                 self._error = error
 
     def _died(self, executor_id: str, execution_id: str, how: str) -> None:
@@ -269,21 +273,21 @@ class Supervisor:
         worker_id = self._worker_ids.get(executor_id, "")
         facts = {"worker_id": worker_id, "execution_id": execution_id, "how": how}
         self._executions.tally.died += 1
-        self._chorus.worker("executor died", facts)
+        self._fanout.worker("executor died", facts)
         self._executions.died(execution_id, how)
         self._deaths = restart.recent_deaths((*self._deaths, now), now)
         until = restart.closed_until(self._deaths, self._plan.size)
         if until > max(now, self._closed_until):
             self._closed_until = until
             paused = {"deaths": len(self._deaths), "pause_seconds": round(until - now)}
-            self._chorus.worker("crash loop", paused)
+            self._fanout.worker("crash loop", paused)
 
     def _enforce(self) -> None:
         """End what was given its time and did not use it."""
-        if self._asked_to_end and not self._desk.closed:
+        if self._asked_to_end and not self._claim_queue.closed:
             self._drain()
         self._executions.end_overdue()
-        if self._desk.closed and self._clock.monotonic() >= self._deadline:
+        if self._claim_queue.closed and self._clock.monotonic() >= self._deadline:
             for run in self._executions.working:
                 self._executions.kill(
                     run,
@@ -297,18 +301,18 @@ class Supervisor:
         An engine that takes no results gets no more attempts either: they would only pile up.
         """
         self._reporter.quiet(not self._executions)
-        if self._desk.closed or not self._assembled():
+        if self._claim_queue.closed or not self._assembled():
             return
         idle = self._pool.idle[: max(0, self._reporter.most - self._executions.reporting)]
         each = min(AHEAD_CLAIMS, int(SOON_SECONDS / max(self._executions.usual_seconds, 0.001)))
-        claims = self._desk.take(len(idle), self._executions.ending, each * self._plan.size)
+        claims = self._claim_queue.take(len(idle), self._executions.ending, each * self._plan.size)
         if self._clock.monotonic() < self._closed_until:
-            self._desk.rest()
+            self._claim_queue.rest()
         for executor_id, claim in zip(idle, claims, strict=False):
             if executor_id not in self._worker_ids:
                 self._learn()
             self._executions.begin(claim, executor_id, self._worker_ids[executor_id])
-        for claim in self._desk.overdue(AHEAD_SECONDS):
+        for claim in self._claim_queue.overdue(AHEAD_SECONDS):
             self._executions.usual_seconds = NEVER_SEEN  # They are not short any more.
             self._give_back(claim)
 
@@ -322,20 +326,20 @@ class Supervisor:
             run = self._executions.get(seen.execution_id)
             if run is not None:
                 self._executions.kill(run, why)
-            elif verdict is Verdict.NEVER_READY:
+            elif verdict is HealthVerdict.NEVER_READY:
                 self._error = self._watchdog.never_ready()
-            elif verdict is Verdict.RECYCLE:
+            elif verdict is HealthVerdict.RECYCLE:
                 self._recycle(seen.executor_id)
-        if self._poller is not None and not self._desk.closed and self._poller.hung:
+        if self._poller is not None and not self._claim_queue.closed and self._poller.hung:
             self._poller.stop()
             self._poller = self._new_poller()
-            self._chorus.worker("poller replaced", {"why": "a poll did not come back"})
+            self._fanout.worker("poller replaced", {"why": "a poll did not come back"})
         if now - self._swept_at > self._settings.gc_interval_seconds:
             self._swept_at = now
-            self._aftermath.sweep_soon()
-        portrait = self._portrait()
-        self.not_ready = portrait.not_ready
-        self._write_state(portrait.as_json())
+            self._post_mortem.sweep_soon()
+        snapshot = self._snapshot()
+        self.not_ready = snapshot.not_ready
+        self._write_state(snapshot.as_json())
 
     def _assembled(self) -> bool:
         """Tell whether all executors have been there once, or had their time to come."""
@@ -347,9 +351,9 @@ class Supervisor:
 
     # --- small things --------------------------------------------------------------------------
 
-    def _portrait(self) -> Portrait:
-        return Portrait(
-            draining=self._desk.closed,
+    def _snapshot(self) -> StatusSnapshot:
+        return StatusSnapshot(
+            draining=self._claim_queue.closed,
             executors=self._pool.look(),
             worker_id=self._worker_id,
             bytes_of=self._watchdog.bytes_of,
@@ -360,21 +364,21 @@ class Supervisor:
             closed_until=self._closed_until,
         )
 
-    def _write_state(self, portrait: dict[str, Any], *, at_once: bool = False) -> None:
-        state = portrait | {
+    def _write_state(self, snapshot: dict[str, Any], *, at_once: bool = False) -> None:
+        state = snapshot | {
             "instance_id": self._settings.instance_id,
             "started_at": self._started_at,
             "written_at": self._clock.now(),
             "mode": self._plan.mode,
             "size": self._plan.size,
             "tasks": sorted(self._plan.tasks),
-            "problems": list(self._chorus.problems),
+            "problems": list(self._fanout.problems),
         }
         self._state.write(state, self._clock.monotonic(), at_once=at_once)
 
     def _recycle(self, executor_id: str) -> None:
         facts = {"worker_id": self._worker_ids.get(executor_id, "")}
-        self._chorus.worker("executor recycled", facts)
+        self._fanout.worker("executor recycled", facts)
         self._pool.end(executor_id)
 
     def _learn(self) -> None:
@@ -383,7 +387,7 @@ class Supervisor:
             if seen.executor_id not in self._worker_ids:
                 worker_id = self._worker_ids[seen.executor_id] = self._worker_id(seen.number)
                 facts = {"worker_id": worker_id, "executor_pid": seen.pid}
-                self._chorus.worker("executor started", facts)
+                self._fanout.worker("executor started", facts)
 
     def _worker_id(self, number: int) -> str:
         return f"{self._settings.worker_id_prefix}{number:04d}"
@@ -394,7 +398,7 @@ class Supervisor:
             give_back(self._client, claim.attempt, self._worker_id(1), self._note)
 
         self._executions.tally.given_back += 1
-        self._aftermath.do(errand)
+        self._post_mortem.do(errand)
 
     # --- called by other threads ---------------------------------------------------------------
 
@@ -405,7 +409,7 @@ class Supervisor:
         self._keeper.hold(claim, self._worker_id(1), every)
 
     def _on_lost(self, execution_id: str, why: str) -> None:
-        self._desk.drop(execution_id)
+        self._claim_queue.drop(execution_id)
         self._inbox.put(lambda: self._executions.lost(execution_id, why))
         self._pool.wake()
 
@@ -427,7 +431,7 @@ class Supervisor:
 
     def _note(self, name: str, facts: Mapping[str, object]) -> None:
         """Have the main loop say something when it comes round."""
-        self._inbox.put(lambda: self._chorus.worker(name, facts))
+        self._inbox.put(lambda: self._fanout.worker(name, facts))
 
     def _read_inbox(self) -> None:
         with suppress(queue.Empty):

@@ -9,7 +9,7 @@ from perago.errors import RuntimeConfigError
 from perago.ports import Clock
 from perago.process import memory
 from perago.process.reports import Seen, WatchedExecutors
-from perago.protocol.watch import Limits, Sight, Verdict, judge
+from perago.protocol.watch import HealthVerdict, Limits, Sight, judge
 from perago.settings import Settings
 
 START_SECONDS: Final = 120.0
@@ -36,14 +36,14 @@ class Watchdog:
         """Return what was last measured."""
         return self._now.get(executor_id)
 
-    def rounds(self, executors: WatchedExecutors) -> Iterator[tuple[Seen, Verdict, str]]:
+    def rounds(self, executors: WatchedExecutors) -> Iterator[tuple[Seen, HealthVerdict, str]]:
         """Look at all of them; yield those about which something is to be done, and why."""
         found = executors.look()
         self._forget({seen.executor_id for seen in found})
         for seen in found:
             self._measure(seen)
             verdict = self._judge(seen)
-            if verdict is not Verdict.KEEP:
+            if verdict is not HealthVerdict.KEEP:
                 yield seen, verdict, self._why(seen, verdict)
 
     def worn_out(self, executors: WatchedExecutors, executor_id: str) -> bool:
@@ -52,10 +52,10 @@ class Watchdog:
             if seen.executor_id == executor_id:
                 if self._clock.monotonic() - self._measured.get(executor_id, 0.0) > _SOON_SECONDS:
                     self._measure(seen)
-                return self._judge(seen) is Verdict.RECYCLE
+                return self._judge(seen) is HealthVerdict.RECYCLE
         return False
 
-    def _judge(self, seen: Seen) -> Verdict:
+    def _judge(self, seen: Seen) -> HealthVerdict:
         now = self._clock.monotonic()
         sight = Sight(
             ready=seen.ready,
@@ -87,14 +87,14 @@ class Watchdog:
         for executor_id in self._measured.keys() - living:
             del self._measured[executor_id]
 
-    def _why(self, seen: Seen, verdict: Verdict) -> str:
-        if verdict is Verdict.TOO_BIG:
+    def _why(self, seen: Seen, verdict: HealthVerdict) -> str:
+        if verdict is HealthVerdict.TOO_BIG:
             size, most = self._now.get(seen.executor_id, 0), self._limits.max_bytes or 0
             return (
                 f"executor killed: it took {size >> 20} MB of memory, more than the {most >> 20} MB"
                 " allowed; use less, or raise PERAGO_EXECUTOR_MAX_MEMORY"
             )
-        if verdict is Verdict.STUCK:
+        if verdict is HealthVerdict.STUCK:
             return (
                 f"executor killed: no sign of life for {self._limits.stuck_after_seconds:g} s;"
                 " let other threads run, or raise PERAGO_STUCK_AFTER"

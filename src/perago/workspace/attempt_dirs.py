@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perago.errors import WorkspaceError
-from perago.ports import Clock, Room
+from perago.ports import AttemptDir, Clock
 from perago.protocol import names
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
@@ -21,7 +21,7 @@ from perago.workspace.roots import WORKSPACE
 from perago.workspace.spreading import spread
 
 
-class AttemptRooms:
+class LocalAttemptDirs:
     """Makes and removes the directories of one worker."""
 
     def __init__(self, root: Path, worker_id: str, clock: Clock) -> None:
@@ -31,9 +31,9 @@ class AttemptRooms:
         self._spread = False
         self._times_tell: dict[int, bool] = {}
 
-    def enter(self, attempt: Attempt, execution_id: str) -> Room:
+    def enter(self, attempt: Attempt, execution_id: str) -> AttemptDir:
         """Make a directory that only this execution uses; private to this user."""
-        name = names.room(attempt.task_id, execution_id)
+        name = names.attempt_dir(attempt.task_id, execution_id)
         path = self._root / name
         try:
             with roots.opened(self._root) as root:
@@ -42,30 +42,33 @@ class AttemptRooms:
                     spread(self._root)
                 os.mkdir(name, 0o700, dir_fd=root)
                 try:
-                    with trees.entered(root, name) as room:
-                        made = trees.identity(os.fstat(room))
-                        markers.write(room, self._marker(attempt, execution_id))
-                        os.mkdir(WORKSPACE, 0o700, dir_fd=room)
+                    with trees.entered(root, name) as attempt_dir:
+                        made = trees.identity(os.fstat(attempt_dir))
+                        markers.write(attempt_dir, self._marker(attempt, execution_id))
+                        os.mkdir(WORKSPACE, 0o700, dir_fd=attempt_dir)
                 except OSError:
                     with suppress(OSError):
                         trees.remove(root, name)  # Half a room is nobody's.
                     raise
         except OSError as error:
             raise _unusable("attempt directory", path, error) from error
-        return Room(path, path / WORKSPACE, made, self._do_times_tell(made[0]))
+        return AttemptDir(path, path / WORKSPACE, made, self._do_times_tell(made[0]))
 
-    def leave(self, room: Room, timeout_seconds: float) -> None:
+    def leave(self, attempt_dir: AttemptDir, timeout_seconds: float) -> None:
         """Remove the directory; the marker goes last, so that a cut-off removal is swept later."""
         deadline = self._clock.monotonic() + timeout_seconds
-        with told(room.path), roots.existing(room.path.parent) as root:
+        with told(attempt_dir.path), roots.existing(attempt_dir.path.parent) as root:
             if root is None:
                 return
             try:
                 remove_room(
-                    root, room.path.name, lambda: self._clock.monotonic() > deadline, room.made
+                    root,
+                    attempt_dir.path.name,
+                    lambda: self._clock.monotonic() > deadline,
+                    attempt_dir.made,
                 )
             except OSError:
-                self._abandon(root, room)
+                self._abandon(root, attempt_dir)
                 raise
 
     def _do_times_tell(self, device: int) -> bool:
@@ -77,9 +80,9 @@ class AttemptRooms:
             self._times_tell[device] = tell
         return self._times_tell[device]
 
-    def _abandon(self, root: int, room: Room) -> None:
+    def _abandon(self, root: int, attempt_dir: AttemptDir) -> None:
         """Say that nobody works there any more, so that a sweep tries again while we live (W5)."""
-        with suppress(OSError), trees.entered(root, room.path.name, room.made) as fd:
+        with suppress(OSError), trees.entered(root, attempt_dir.path.name, attempt_dir.made) as fd:
             if marker := markers.read(fd):
                 markers.write(fd, marker | {"abandoned_at": self._clock.now()})
 
@@ -124,9 +127,9 @@ def remove_room(
 ) -> None:
     """Remove an attempt directory in an open root, its marker last; what is gone is fine."""
     try:
-        with trees.entered(root, name, made, unlock=True) as room:
-            trees.empty(room, out_of_time, keep=(MARKER,))
-            trees.remove(room, MARKER)
+        with trees.entered(root, name, made, unlock=True) as attempt_dir:
+            trees.empty(attempt_dir, out_of_time, keep=(MARKER,))
+            trees.remove(attempt_dir, MARKER)
         os.rmdir(name, dir_fd=root)
     except FileNotFoundError:
         return

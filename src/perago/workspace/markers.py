@@ -53,4 +53,4 @@ def names_it(marker: Mapping[str, object], directory_name: str) -> bool:
     task_id, execution_id = marker.get("task_id"), marker.get("execution_id")
     if not isinstance(task_id, str) or not isinstance(execution_id, str):
         return False
-    return names.room(task_id, execution_id) == directory_name
+    return names.attempt_dir(task_id, execution_id) == directory_name

@@ -94,12 +94,12 @@ def _is_ours(root: int, name: str) -> bool:
         return False
 
 
-def is_bare(room: int) -> bool:
+def is_bare(attempt_dir: int) -> bool:
     """Tell whether there is nothing in a directory but what Perago puts into a new one."""
-    with os.scandir(room) as found:
+    with os.scandir(attempt_dir) as found:
         for entry in found:
             if entry.name == WORKSPACE and entry.is_dir(follow_symlinks=False):
-                with trees.entered(room, WORKSPACE) as fd, os.scandir(fd) as inside:
+                with trees.entered(attempt_dir, WORKSPACE) as fd, os.scandir(fd) as inside:
                     if next(inside, None) is not None:
                         return False
             elif not entry.name.startswith(OWN) or not entry.is_file(follow_symlinks=False):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from perago.errors import UnpublishableFileError
-from perago.ports import Advance, Room
+from perago.ports import Advance, AttemptDir
 from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_local, is_marker
 from perago.protocol.printable import brief
@@ -65,7 +65,7 @@ class Scanned:
 
 
 def baseline(
-    root: Path | Room,
+    root: Path | AttemptDir,
     manifest: Manifest,
     algorithm: str = "sha256",
     content: Content = lambda entry: entry,
@@ -86,11 +86,11 @@ def baseline(
             for path, entry in manifest.items()
             if _scheme(entry) is None
         }
-    times_tell = not isinstance(root, Room) or root.times_tell
+    times_tell = not isinstance(root, AttemptDir) or root.times_tell
     return Baseline(manifest, stamps, taken, hashes, content, times_tell)
 
 
-def survey(root: Path | Room, selection: Selection) -> Tree:
+def survey(root: Path | AttemptDir, selection: Selection) -> Tree:
     """List the files guards may see; cheap, nothing is opened."""
     with _opened(root) as fd:
         return Tree.of(
@@ -100,12 +100,16 @@ def survey(root: Path | Room, selection: Selection) -> Tree:
         )
 
 
-def scan(root: Path | Room, selection: Selection, algorithm: str, before: Baseline) -> Manifest:
+def scan(
+    root: Path | AttemptDir, selection: Selection, algorithm: str, before: Baseline
+) -> Manifest:
     """Read the wanted state of the workspace, hashing only what may have changed."""
     return look(root, selection, algorithm, before).manifest
 
 
-def look(root: Path | Room, selection: Selection, algorithm: str, before: Baseline) -> Scanned:
+def look(
+    root: Path | AttemptDir, selection: Selection, algorithm: str, before: Baseline
+) -> Scanned:
     """Read the wanted state as :func:`scan` does, and remember how each file looked."""
     with _opened(root) as fd:
         files = _files(fd, selection)
@@ -130,7 +134,7 @@ class Source:
     Threads may use it together; the directory is opened when the first file is.
     """
 
-    def __init__(self, root: Path | Room, stamps: Mapping[str, Stamp]) -> None:
+    def __init__(self, root: Path | AttemptDir, stamps: Mapping[str, Stamp]) -> None:
         self._root = root
         self._stamps = stamps
         self._lock = threading.Lock()
@@ -270,13 +274,13 @@ def _open(fd: int, path: str, stamp: Stamp) -> int:
 
 
 @contextmanager
-def _opened(root: Path | Room) -> Iterator[int]:
+def _opened(root: Path | AttemptDir) -> Iterator[int]:
     """Open what is scanned: a real directory, inside the attempt directory that was made."""
     with ExitStack() as stack:
         try:
-            if isinstance(root, Room):
-                room = stack.enter_context(trees.opened(root.path, root.made))
-                fd = stack.enter_context(trees.entered(room, root.workspace.name))
+            if isinstance(root, AttemptDir):
+                attempt_dir = stack.enter_context(trees.opened(root.path, root.made))
+                fd = stack.enter_context(trees.entered(attempt_dir, root.workspace.name))
             else:
                 fd = stack.enter_context(trees.opened(root))
         except OSError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from perago.errors import WorkspaceError
 from perago.ports import Clock
 from perago.protocol import names
-from perago.protocol.sweep import FoundRoom, Owner, judge
+from perago.protocol.sweep import FoundAttemptDir, Owner, judge
 from perago.workspace import markers, roots, trees
 from perago.workspace.attempt_dirs import remove_room, told
 from perago.workspace.owner import standing
@@ -54,11 +54,11 @@ def sweep(
         ]
 
 
-def remove_room_of(
+def remove_attempt_dir_of(
     root: Path, task_id: str, execution_id: str, out_of_time: Callable[[], bool] = trees.never
 ) -> None:
     """Remove what one dead execution left, by its name, which nobody else's has."""
-    name = names.room(task_id, execution_id)
+    name = names.attempt_dir(task_id, execution_id)
     with told(root / name), roots.existing(root) as fd:
         if fd is not None:
             remove_room(fd, name, out_of_time)
@@ -66,7 +66,7 @@ def remove_room_of(
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    found: FoundRoom
+    found: FoundAttemptDir
     marker: Mapping[str, object]
     identity: trees.Identity
 
@@ -76,28 +76,30 @@ def _look(root: int, name: str, clock: Clock) -> _Look | None:
     if name.startswith(roots.OWN) or roots.PART.fullmatch(name):
         return None
     try:
-        with trees.entered(root, name) as room:
-            seen = os.fstat(room)
-            marker = markers.read(room)
+        with trees.entered(root, name) as attempt_dir:
+            seen = os.fstat(attempt_dir)
+            marker = markers.read(attempt_dir)
             ours = markers.names_it(marker, name)
-            if not ours and not _is_shaped(room):
+            if not ours and not _is_shaped(attempt_dir):
                 return None
             pid, token = marker.get("owner_pid"), marker.get("owner_token", "")
-            found = FoundRoom(
+            found = FoundAttemptDir(
                 name=name,
                 age_seconds=clock.now() - seen.st_mtime,
                 owner=standing(pid if isinstance(pid, int) else 0, str(token)) if ours else None,
                 abandoned=ours and "abandoned_at" in marker,
-                bare=not ours and roots.is_bare(room),
+                bare=not ours and roots.is_bare(attempt_dir),
             )
             return _Look(found, marker, trees.identity(seen))
     except OSError:
         return None
 
 
-def _is_shaped(room: int) -> bool:
+def _is_shaped(attempt_dir: int) -> bool:
     """Tell whether a directory holds what an attempt directory does, marked or not."""
-    return all(name == roots.WORKSPACE or name.startswith(roots.OWN) for name in trees.names(room))
+    return all(
+        name == roots.WORKSPACE or name.startswith(roots.OWN) for name in trees.names(attempt_dir)
+    )
 
 
 def _asked(look: _Look, in_progress: InProgress | None) -> _Look:
@@ -126,10 +128,10 @@ def _judged(root: int, path: Path, look: _Look, ttl_seconds: float, *, dry_run: 
 def _remove_bare(root: int, name: str) -> None:
     """Remove a directory without a marker; one that has content after all stays."""
     with suppress(FileNotFoundError):
-        with trees.entered(root, name) as room:
-            for own in trees.names(room):
+        with trees.entered(root, name) as attempt_dir:
+            for own in trees.names(attempt_dir):
                 if own.startswith(roots.OWN):
-                    os.unlink(own, dir_fd=room)
+                    os.unlink(own, dir_fd=attempt_dir)
                 elif own == roots.WORKSPACE:
-                    os.rmdir(own, dir_fd=room)
+                    os.rmdir(own, dir_fd=attempt_dir)
         os.rmdir(name, dir_fd=root)

@@ -62,12 +62,12 @@ class Scene:
     data: Any = None
 
     @property
-    def room(self) -> Path:
+    def attempt_dir(self) -> Path:
         return self.workspace.parent
 
     @property
     def marker(self) -> Path:
-        return self.room / ".perago-attempt.json"
+        return self.attempt_dir / ".perago-attempt.json"
 
     @property
     def outside(self) -> Path:

@@ -44,8 +44,8 @@ def free(root: Path, scratch: Path) -> None:
         place = line.split()[1].encode().decode("unicode_escape")
         if place.startswith((f"{scratch}/", f"{root}/")):
             subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)
-    for room in map(root.joinpath, rooms_of(root)):
-        for path in (room, *room.rglob("*")):
+    for attempt_dir in map(root.joinpath, rooms_of(root)):
+        for path in (attempt_dir, *attempt_dir.rglob("*")):
             if not path.is_symlink() and (path.is_dir() or path.is_file()):
                 with suppress(OSError):
                     _unlock(path)

@@ -277,7 +277,7 @@ def another_owner(scene: Scene) -> None:
     (scene.workspace / "theirs").write_bytes(b"x")
     os.chown(scene.workspace / "theirs", 65534, 65534)
     os.chown(scene.workspace / "d", 65534, 65534)
-    os.chown(scene.room, 65534, 65534)
+    os.chown(scene.attempt_dir, 65534, 65534)
 
 
 IMMUTABLE, APPEND = 0x10, 0x20
@@ -329,7 +329,7 @@ def immutable_workspace(scene: Scene) -> None:
 @_with_attribute("immutable attempt directory")
 def immutable_room(scene: Scene) -> None:
     _sealed(scene)
-    _attribute(scene.room, IMMUTABLE)
+    _attribute(scene.attempt_dir, IMMUTABLE)
 
 
 @_with_attribute("immutable marker")

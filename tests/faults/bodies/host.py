@@ -62,15 +62,15 @@ def main(directory: Path) -> None:
         said = _play(runner, given)
         pool.close()
         said["problems"] += _swept(home, settings, given["store"])
-        said["left"] = rooms_of(home.rooms)
+        said["left"] = rooms_of(home.attempt_dirs)
         (Path(given["scratch"]) / "stop").touch()  # Those left behind have had their time.
-        free(home.rooms, Path(given["scratch"]))
+        free(home.attempt_dirs, Path(given["scratch"]))
         if said["left"]:
             time.sleep(STOPPING_SECONDS)  # for them to see it
             said["problems"] += _swept(home, settings, given["store"])
-        said["stuck"] = rooms_of(home.rooms)
+        said["stuck"] = rooms_of(home.attempt_dirs)
         for name in said["stuck"]:  # The next case shall not find it.
-            remove(home.rooms / name)
+            remove(home.attempt_dirs / name)
         home.close()
         _answer(Path(given["scratch"]), said)
 

@@ -110,7 +110,7 @@ def exchange(one: str, other: str) -> bool:
 @body("link/a directory swapped for one again and again", EITHER, everywhere=True, quick=True)
 def directory_swapped(scene: Scene) -> None:
     """Whoever lists it as a directory may open it as a link."""
-    here, aside = str(scene.workspace / "d"), str(scene.room / ".perago-aside")
+    here, aside = str(scene.workspace / "d"), str(scene.attempt_dir / ".perago-aside")
     going_on, target = scene.going_on(), str(scene.outside / "table")
 
     def swap() -> None:
@@ -123,7 +123,7 @@ def directory_swapped(scene: Scene) -> None:
 
 @body("link/a file swapped for one again and again", EITHER, everywhere=True)
 def file_swapped(scene: Scene) -> None:
-    here, aside = str(scene.workspace / "in.bin"), str(scene.room / ".perago-aside")
+    here, aside = str(scene.workspace / "in.bin"), str(scene.attempt_dir / ".perago-aside")
     going_on, target = scene.going_on(), str(scene.outside / "in.txt")
 
     def swap() -> None:

@@ -69,7 +69,7 @@ def dataset_on_workspace_read_only(scene: Scene) -> None:
 
 @mounting("dataset on the attempt directory")
 def dataset_on_room(scene: Scene) -> None:
-    _mount("--bind", scene.outside, scene.room)
+    _mount("--bind", scene.outside, scene.attempt_dir)
 
 
 @mounting("dataset on what is excluded", EITHER)

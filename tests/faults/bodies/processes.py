@@ -48,7 +48,7 @@ def chdir_removed(scene: Scene) -> None:
 @body("place/chdir into the attempt directory, which is removed then", FAILS, FAILS_SOMEWHERE)
 def chdir_room(scene: Scene) -> None:
     os.chdir(scene.workspace)
-    shutil.rmtree(scene.room)
+    shutil.rmtree(scene.attempt_dir)
 
 
 @body("place/chdir outside")

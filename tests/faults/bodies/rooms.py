@@ -38,7 +38,7 @@ def link_to_a_dataset_and_fail(scene: Scene) -> None:
 @body("root/relative link to a dataset", FAILS, REFUSED)
 def relative_link(scene: Scene) -> None:
     shutil.rmtree(scene.workspace)
-    scene.workspace.symlink_to(os.path.relpath(scene.outside, scene.room))
+    scene.workspace.symlink_to(os.path.relpath(scene.outside, scene.attempt_dir))
 
 
 @body("root/dangling link", FAILS, REFUSED, everywhere=True)
@@ -79,7 +79,7 @@ def link_to_ground(scene: Scene) -> None:
 
 @body("root/link to where it was moved", FAILS, REFUSED, everywhere=True)
 def link_to_moved(scene: Scene) -> None:
-    scene.workspace.rename(scene.room / "moved")
+    scene.workspace.rename(scene.attempt_dir / "moved")
     scene.workspace.symlink_to("moved")
 
 
@@ -166,44 +166,44 @@ def root_swapped(scene: Scene) -> None:
 
 @body("attempt directory/renamed", FAILS, REFUSED, everywhere=True, renames=True)
 def room_renamed(scene: Scene) -> None:
-    scene.room.rename(scene.room.with_name(f"{scene.room.name}-renamed"))
+    scene.attempt_dir.rename(scene.attempt_dir.with_name(f"{scene.attempt_dir.name}-renamed"))
 
 
 @body("attempt directory/moved outside", FAILS, REFUSED, everywhere=True)
 def room_moved(scene: Scene) -> None:
     to = scene.elsewhere / "room"
-    scene.room.rename(to)
+    scene.attempt_dir.rename(to)
     canary.age(to)
     scene.watch(to)
 
 
 @body("attempt directory/removed", FAILS, REFUSED, everywhere=True, worker=True)
 def room_removed(scene: Scene) -> None:
-    shutil.rmtree(scene.room)
+    shutil.rmtree(scene.attempt_dir)
 
 
 @body("attempt directory/replaced by a file", FAILS, REFUSED, everywhere=True)
 def room_replaced_by_file(scene: Scene) -> None:
-    shutil.rmtree(scene.room)
-    scene.room.write_bytes(b"no directory\n")
+    shutil.rmtree(scene.attempt_dir)
+    scene.attempt_dir.write_bytes(b"no directory\n")
 
 
 @body("attempt directory/replaced by a link to a dataset", FAILS, REFUSED, everywhere=True)
 def room_link(scene: Scene) -> None:
-    shutil.rmtree(scene.room)
-    scene.room.symlink_to(scene.outside)
+    shutil.rmtree(scene.attempt_dir)
+    scene.attempt_dir.symlink_to(scene.outside)
 
 
 @body("attempt directory/link to a dataset that looks like one", FAILS, REFUSED, everywhere=True)
 def room_link_to_twin(scene: Scene) -> None:
     """Everything a sweep goes by is there: marker, name and workspace."""
-    twin = scene.elsewhere / scene.room.name
-    shutil.copytree(scene.room, twin)
+    twin = scene.elsewhere / scene.attempt_dir.name
+    shutil.copytree(scene.attempt_dir, twin)
     canary.plant(twin / "workspace" / "dataset")
     canary.age(twin)
     scene.watch(twin)
-    shutil.rmtree(scene.room)
-    scene.room.symlink_to(twin)
+    shutil.rmtree(scene.attempt_dir)
+    scene.attempt_dir.symlink_to(twin)
 
 
 @body(
@@ -218,26 +218,26 @@ def room_dataset(scene: Scene) -> None:
     """What stands there now carries no marker: it is not ours to remove."""
     dataset = scene.elsewhere / "dataset"
     canary.plant(dataset)
-    scene.room.rename(scene.room.with_name("aside"))
-    dataset.rename(scene.room)
-    scene.watch(scene.room)
+    scene.attempt_dir.rename(scene.attempt_dir.with_name("aside"))
+    dataset.rename(scene.attempt_dir)
+    scene.watch(scene.attempt_dir)
 
 
 @body("attempt directory/something else beside the workspace", EITHER, everywhere=True)
 def room_with_more(scene: Scene) -> None:
-    (scene.room / "temporary" / "deep").mkdir(parents=True)
-    (scene.room / "temporary" / "deep" / "file").write_bytes(b"x")
-    (scene.room / "link").symlink_to(scene.outside)
+    (scene.attempt_dir / "temporary" / "deep").mkdir(parents=True)
+    (scene.attempt_dir / "temporary" / "deep" / "file").write_bytes(b"x")
+    (scene.attempt_dir / "link").symlink_to(scene.outside)
 
 
 @body("attempt directory/read-only", EITHER, everywhere=True)
 def room_read_only(scene: Scene) -> None:
-    scene.room.chmod(0o555)
+    scene.attempt_dir.chmod(0o555)
 
 
 @body("attempt directory/the root is closed", EITHER, stays=True)
 def all_rooms_closed(scene: Scene) -> None:
-    scene.room.parent.chmod(0o500)
+    scene.attempt_dir.parent.chmod(0o500)
 
 
 # --- the marker ---------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def act(workspace: Path, params: Act, metrics: MetricRecorder, below: str = "") 
 
 def _plant(scene: Scene) -> None:
     """Put a canary beside the attempt directory, now that the root is there, and look at all."""
-    beside = scene.room.parent / "neighbour"
+    beside = scene.attempt_dir.parent / "neighbour"
     if not beside.exists():
         canary.plant(beside)
     places = [beside, scene.outside, scene.ground / "beside"]

@@ -10,7 +10,7 @@ _MANY = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Backoff:
     """The waiting of one poller; a value, so every step returns the next one."""
 
     interval_seconds: float
@@ -25,10 +25,10 @@ class Pace:
         first = max(self.interval_seconds, LEAST_SECONDS)
         return min(first * 2.0 ** (self.misses - 1), max(first, self.max_seconds))
 
-    def after_work(self) -> Pace:
+    def after_work(self) -> Backoff:
         """Poll again at once: there may be more."""
         return replace(self, misses=0)
 
-    def after_nothing(self) -> Pace:
+    def after_nothing(self) -> Backoff:
         """Wait twice as long as before; an empty answer and an error count the same."""
         return replace(self, misses=min(self.misses + 1, _MANY))

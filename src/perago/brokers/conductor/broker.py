@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from perago.brokers.conductor.backoff import Pace
+from perago.brokers.conductor.backoff import Backoff
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.conductor.mapping import holds, result_of, snapshot_of
 from perago.errors import (
@@ -89,13 +89,13 @@ class ConductorBroker:
         self, attempt: Attempt, outcome: Outcome, result: dict[str, Any], deadline: float
     ) -> bool:
         """Read until it is known; sent again only while the task is this attempt's (P7)."""
-        pace = Pace(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+        backoff = Backoff(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
         unsure = {_Settled.OPEN, _Settled.UNKNOWN}
         while (settled := self._settle(attempt, outcome, deadline)) in unsure:
-            pace = pace.after_nothing()
-            if self._clock.monotonic() + pace.wait_seconds >= deadline:
+            backoff = backoff.after_nothing()
+            if self._clock.monotonic() + backoff.wait_seconds >= deadline:
                 return False
-            self._clock.sleep(pace.wait_seconds)
+            self._clock.sleep(backoff.wait_seconds)
             answered = self._send(result, deadline) if settled is _Settled.OPEN else False
             if isinstance(answered, str):
                 return self._give_up(attempt, answered)

@@ -28,7 +28,7 @@ from perago.errors import NotFoundError, PermissionRefusedError
 from perago.protocol.values import Attempt
 from perago.redaction import KNOWN, hidden_output, hide
 from perago.settings import ConductorSettings
-from perago.transfer.http_pool import Line, UnansweredError
+from perago.transfer.http_pool import HttpConnectionPool, UnansweredError
 from perago.transfer.wire import JSON, parsed, path_of
 
 CALL_SECONDS = 30.0
@@ -81,7 +81,7 @@ class ConductorClient:
         self.root = root_of(settings.url)
         self._seconds = call_seconds
         headers = {"User-Agent": "perago", "Accept": "application/json, text/plain"}
-        self._line = Line(self.root, connections, headers)
+        self._line = HttpConnectionPool(self.root, connections, headers)
         self._key, self._secret = settings.auth_key, settings.auth_secret
         self._tokens = Tokens(self._fetch_token, time.time) if settings.auth_key else None
         self.requests = 0

@@ -41,7 +41,7 @@ LOOK_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
-class Drive:
+class RunLoop:
     """One runner's hold on one run."""
 
     run_id: str

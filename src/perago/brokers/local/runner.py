@@ -17,7 +17,7 @@ from typing import Final
 
 from perago.brokers.local.broker import LocalBroker
 from perago.brokers.local.events import OnEvent, about_run, about_task, nobody_listens
-from perago.brokers.local.run_loop import Drive
+from perago.brokers.local.run_loop import RunLoop
 from perago.brokers.local.signals import stopping_on_signals
 from perago.brokers.local.state import State
 from perago.errors import UsageError
@@ -64,7 +64,7 @@ class Runner:
     on_event: OnEvent = nobody_listens
     jitter: Callable[[], float] = random.random
     longest_delay: float = math.inf
-    _drive: Drive | None = field(default=None, init=False)
+    _loop: RunLoop | None = field(default=None, init=False)
     _stopped: bool = field(default=False, init=False)
 
     def create(
@@ -123,13 +123,13 @@ class Runner:
     def stop(self) -> None:
         """End ``run`` or ``resume`` soon: executors are killed, the run can be resumed."""
         self._stopped = True
-        if self._drive is not None:
-            self._drive.stop()
+        if self._loop is not None:
+            self._loop.stop()
 
     def _go(self, run: RunRecord, event: str) -> RunRecord:
         workflow = self._workflow(run)
         self.on_event(about_run(event, run, workflow=workflow.name, input=dict(run.input)))
-        self._drive = Drive(
+        self._loop = RunLoop(
             run_id=run.id,
             workflow=workflow,
             state=self.state,
@@ -144,7 +144,7 @@ class Runner:
             stopped=self._stopped,
         )
         with stopping_on_signals(self.stop):
-            return self._drive.to_the_end()
+            return self._loop.to_the_end()
 
     def _workflow(self, run: RunRecord) -> Workflow:
         return parse_workflow(run.workflow, self.tasks.controls, f"workflow of run {run.id}")

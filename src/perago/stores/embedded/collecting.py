@@ -32,7 +32,7 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class Dead:
+class Unreachable:
     """Rows to delete."""
 
     commits: list[tuple[str, str]]
@@ -68,10 +68,10 @@ def _roots(db: sqlite3.Connection, repository: str, keep_since: float) -> set[st
     return {head for (head,) in rows}
 
 
-def find_dead(db: sqlite3.Connection, live: Live) -> Dead:
+def find_dead(db: sqlite3.Connection, live: Live) -> Unreachable:
     """Name the rows of what is not live."""
     written = db.execute("SELECT repository, id FROM commits").fetchall()
-    return Dead(
+    return Unreachable(
         commits=[each for each in written if each not in live.commits],
         trees=_others(db, "SELECT id FROM trees", live.trees),
         ranges=_others(db, "SELECT id FROM ranges", live.ranges),
@@ -79,7 +79,7 @@ def find_dead(db: sqlite3.Connection, live: Live) -> Dead:
     )
 
 
-def forget(db: sqlite3.Connection, dead: Dead, keep_since: float) -> None:
+def forget(db: sqlite3.Connection, dead: Unreachable, keep_since: float) -> None:
     """Delete the rows; from now on the files of dead objects are not trusted any more."""
     db.executemany("DELETE FROM commits WHERE repository = ? AND id = ?", dead.commits)
     db.executemany("DELETE FROM trees WHERE id = ?", dead.trees)

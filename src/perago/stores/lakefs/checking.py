@@ -9,7 +9,7 @@ from pathlib import Path
 from perago.errors import CorruptObjectError, NotFoundError
 from perago.ports import Damage, Fetch
 from perago.protocol.values import Entry, ObjectInfo
-from perago.stores.lakefs.transports import Road
+from perago.stores.lakefs.transports import Transport
 from perago.transfer.cache import ContentCache
 
 
@@ -32,12 +32,12 @@ class _Nowhere(ContentCache):
 _NOWHERE = _Nowhere()
 
 
-def check(road: Road, ref: str, info: ObjectInfo, scratch: Path) -> Damage | None:
+def check(transport: Transport, ref: str, info: ObjectInfo, scratch: Path) -> Damage | None:
     """Bring an object the way an attempt would, and throw it away."""
     to = scratch / uuid.uuid4().hex
     fetch = Fetch(info.key, Entry(info.size, info.checksum), to)
     try:
-        road.download(ref, fetch, lambda _: None, _NOWHERE)
+        transport.download(ref, fetch, lambda _: None, _NOWHERE)
     except NotFoundError as error:
         return Damage(info.key, "missing", error.message)
     except CorruptObjectError as error:

@@ -21,7 +21,7 @@ from perago.redaction import hidden_words, hide
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
 from perago.stores.lakefs.sending import STREAM, pool
-from perago.transfer.http_pool import Answer, Line, UnansweredError
+from perago.transfer.http_pool import Answer, HttpConnectionPool, UnansweredError
 from perago.transfer.wire import JSON, parsed
 
 CALL_SECONDS = 30.0
@@ -70,7 +70,7 @@ class LakeFSClient:
             user_agent="perago",
         )
         try:
-            self._line = Line(self.endpoint, connections, headers)
+            self._line = HttpConnectionPool(self.endpoint, connections, headers)
             self._pool = pool(self.endpoint, connections, headers)
         except ValueError:
             raise refusal from None

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from perago.errors import PeragoError
-from perago.prefetch import soon
+from perago.prefetch import in_background
 from perago.protocol.values import Commit
 
 KEPT = 4096
@@ -48,14 +48,14 @@ class Commits:
                 mine.set_result(answer)
         return answer
 
-    def ahead(self, repository: str, ref: str, ask: Ask) -> None:
+    def prefetch(self, repository: str, ref: str, ask: Ask) -> None:
         """Ask for one that will be wanted; whoever wants it asks again if this fails."""
 
         def look() -> None:
             with suppress(PeragoError):
                 self.find(repository, ref, ask)
 
-        soon(look)
+        in_background(look)
 
     def keep(self, repository: str, commit: Commit) -> None:
         """Remember one."""

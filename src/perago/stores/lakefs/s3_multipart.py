@@ -31,7 +31,7 @@ def is_plain(key: str) -> bool:
     return _PLAIN.fullmatch(key) is not None and not key.endswith("/")
 
 
-class Gateway:
+class S3Multipart:
     """One repository's objects, by branch or commit and key."""
 
     def __init__(self, settings: LakeFSSettings, repository: str) -> None:

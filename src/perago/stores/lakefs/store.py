@@ -43,7 +43,7 @@ from perago.stores.lakefs.in_place import LakeFSInPlace
 from perago.stores.lakefs.manifests import Manifests
 from perago.stores.lakefs.proving import Proving
 from perago.stores.lakefs.tags import checksum_of
-from perago.stores.lakefs.transports import Roads
+from perago.stores.lakefs.transports import Transports
 from perago.transfer import parallel
 from perago.transfer.cache import ContentCache
 from perago.transfer.wire import path_of
@@ -63,8 +63,8 @@ class LakeFSStore:
 
     def __init__(self, settings: LakeFSSettings, cache: ContentCache, manifests: Manifests) -> None:
         self.client = LakeFSClient(settings, TRANSFERS)
-        self._pace = parallel.Pace(TRANSFERS, FIRST_TRANSFERS)
-        self._roads = Roads(settings, self.client, self._pace)
+        self._limit = parallel.ConcurrencyLimit(TRANSFERS, FIRST_TRANSFERS)
+        self._transports = Transports(settings, self.client, self._limit)
         self.direct = LakeFSInPlace(settings, self.client, manifests)
         self._cache = cache
         self._manifests = manifests
@@ -129,8 +129,8 @@ class LakeFSStore:
         return [_info(item) for item in islice(self.client.pages(ask), limit)]
 
     def check(self, repository: str, ref: str, info: ObjectInfo, scratch: Path) -> Damage | None:
-        with self._pace.turn():
-            return checking.check(self._roads.of(repository, ref), ref, info, scratch)
+        with self._limit.turn():
+            return checking.check(self._transports.of(repository, ref), ref, info, scratch)
 
     def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
         path = path_of("repositories", repository, "refs", left, "diff", right)
@@ -139,11 +139,11 @@ class LakeFSStore:
         return moves.change_set(self.client.pages(ask))
 
     def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
-        road = self._roads.of(repository, ref)
+        transport = self._transports.of(repository, ref)
 
         def bring(fetch: Fetch, report: Advance) -> None:
-            with self._pace.turn():
-                road.download(ref, fetch, report, self._cache)
+            with self._limit.turn():
+                transport.download(ref, fetch, report, self._cache)
 
         size = sum(fetch.entry.size for fetch in wanted)
         local = parallel.local_threads(len(wanted), size)
@@ -175,11 +175,11 @@ class LakeFSStore:
         self, staging: Staging, puts: Sequence[Put], deletes: Sequence[str], advance: Advance
     ) -> None:
         _refuse_actions((*(put.key for put in puts), *deletes))
-        road = self._roads.of(staging.repository, staging.branch)
+        transport = self._transports.of(staging.repository, staging.branch)
 
         def send(put: Put, report: Advance) -> None:
-            with self._pace.turn():
-                content = road.upload(staging.branch, put, report)
+            with self._limit.turn():
+                content = transport.upload(staging.branch, put, report)
             if content is None:
                 self._cache.keep(put.entry, put.source, put.opens)
             else:
@@ -252,7 +252,7 @@ class LakeFSStore:
 
     def way(self, repository: str) -> str:
         """Say how object bytes travel, once some have."""
-        return self._roads.way(repository)
+        return self._transports.way(repository)
 
     def close(self) -> None:
         """Close connections."""
@@ -265,7 +265,7 @@ class LakeFSStore:
     def _expect(self, repository: str, merged: str, source: str) -> None:
         """Ask for a merge that is about to be looked at; the branch is read at the same time."""
         self._merged[repository, merged] = source
-        self._commits.ahead(repository, merged, lambda: self._ask(repository, merged, None))
+        self._commits.prefetch(repository, merged, lambda: self._ask(repository, merged, None))
 
     def _learn(self, repository: str, merged: Commit, source: str) -> None:
         """Know what a merge holds, if it is what was staged by the server's own account (P5)."""

@@ -15,9 +15,9 @@ from perago.settings import LakeFSSettings
 from perago.stores.lakefs.api_objects import WHOLE_BYTES, ApiObjects
 from perago.stores.lakefs.client import CALL_SECONDS, Ask, LakeFSClient
 from perago.stores.lakefs.presigned import BlocksUnreachableError, Presigned
-from perago.stores.lakefs.s3_multipart import MULTIPART_BYTES, Gateway, is_plain
+from perago.stores.lakefs.s3_multipart import MULTIPART_BYTES, S3Multipart, is_plain
 from perago.transfer.cache import ContentCache
-from perago.transfer.parallel import Pace
+from perago.transfer.parallel import ConcurrencyLimit
 from perago.transfer.wire import path_of
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _PAUSES = (0.1, 0.5, 2.0)
 
 
 @dataclass(slots=True)
-class Road:
+class Transport:
     """The ways to one repository; those that do not answer are None.
 
     As measured: small ones are quickest by the API, big ones straight to the blocks. Where their
@@ -34,8 +34,8 @@ class Road:
 
     direct: ApiObjects
     presigned: Presigned | None
-    gateway: Callable[[], Gateway | None]
-    pace: Pace
+    gateway: Callable[[], S3Multipart | None]
+    limit: ConcurrencyLimit
 
     def download(self, ref: str, fetch: Fetch, advance: Advance, cache: ContentCache) -> None:
         """Write one object to its new file, verified (D3), and to the cache."""
@@ -49,7 +49,7 @@ class Road:
     def upload(self, branch: str, put: Put, advance: Advance) -> bytes | None:
         """Send one file, verified (S3); returns what went in one piece."""
 
-        def by(way: ApiObjects | Presigned | Gateway) -> Callable[[Advance], bytes | None]:
+        def by(way: ApiObjects | Presigned | S3Multipart) -> Callable[[Advance], bytes | None]:
             return lambda report: way.upload(branch, put, report)
 
         way = self._signed(put) or self._in_parts(put) or self.direct
@@ -61,7 +61,7 @@ class Road:
             return None
         return self.presigned
 
-    def _in_parts(self, put: Put) -> Gateway | None:
+    def _in_parts(self, put: Put) -> S3Multipart | None:
         if put.entry.size < MULTIPART_BYTES or not is_plain(put.key):
             return None
         return self.gateway()
@@ -70,13 +70,13 @@ class Road:
         self, chosen: Callable[[Advance], T], direct: Callable[[Advance], T], advance: Advance
     ) -> T:
         try:
-            return _repeat(chosen, advance, self.pace)
+            return _repeat(chosen, advance, self.limit)
         except BlocksUnreachableError:
             self.presigned = None  # The first one was the probe; the API is always there.
-            return _repeat(direct, advance, self.pace)
+            return _repeat(direct, advance, self.limit)
 
 
-def _repeat(transfer: Callable[[Advance], T], advance: Advance, pace: Pace) -> T:
+def _repeat(transfer: Callable[[Advance], T], advance: Advance, limit: ConcurrencyLimit) -> T:
     """Move one content again when it broke off: it is idempotent, and verified at its end."""
     started = time.monotonic()
     for number, pause in enumerate((*_PAUSES, None)):
@@ -93,7 +93,7 @@ def _repeat(transfer: Callable[[Advance], T], advance: Advance, pace: Pace) -> T
             advance(-moved)
             raise
         except StoreUnavailableError:
-            pace.back_off()
+            limit.back_off()
             # One that hung has used up its time: it is still worth a second try.
             late = number > 0 and time.monotonic() - started > CALL_SECONDS
             if pause is None or late:
@@ -103,34 +103,36 @@ def _repeat(transfer: Callable[[Advance], T], advance: Advance, pace: Pace) -> T
     raise AssertionError("unreachable")
 
 
-class Roads:
+class Transports:
     """Probes each repository once."""
 
-    def __init__(self, settings: LakeFSSettings, client: LakeFSClient, pace: Pace) -> None:
+    def __init__(
+        self, settings: LakeFSSettings, client: LakeFSClient, limit: ConcurrencyLimit
+    ) -> None:
         self._settings = settings
         self._client = client
-        self._pace = pace
-        self._known: dict[str, Road] = {}
+        self._limit = limit
+        self._known: dict[str, Transport] = {}
         self._storage: dict[str, Any] | None = None
         self._lock = threading.Lock()
 
-    def of(self, repository: str, ref: str) -> Road:
+    def of(self, repository: str, ref: str) -> Transport:
         """Find the way to a repository; ``ref`` is something to ask about."""
         with self._lock:
-            road = self._known.get(repository)
-            if road is None:
+            transport = self._known.get(repository)
+            if transport is None:
                 direct = ApiObjects(self._client, repository)
                 signed = self._presigned(repository)
-                road = Road(direct, signed, self._gateway(repository, ref), self._pace)
-                self._known[repository] = road
-            return road
+                transport = Transport(direct, signed, self._gateway(repository, ref), self._limit)
+                self._known[repository] = transport
+            return transport
 
-    def _gateway(self, repository: str, ref: str) -> Callable[[], Gateway | None]:
+    def _gateway(self, repository: str, ref: str) -> Callable[[], S3Multipart | None]:
         """Have it asked, once, by the first file that needs it: few are so big."""
 
         @functools.cache
-        def found() -> Gateway | None:
-            gateway = Gateway(self._settings, repository)
+        def found() -> S3Multipart | None:
+            gateway = S3Multipart(self._settings, repository)
             return gateway if gateway.works(ref) else None
 
         return found
@@ -149,7 +151,7 @@ class Roads:
 
     def way(self, repository: str) -> str:
         """Say which way was found for a repository."""
-        road = self._known.get(repository)
-        if road is None:
+        transport = self._known.get(repository)
+        if transport is None:
             return "an unknown way"
-        return "the API, big ones by signed addresses" if road.presigned else "the API"
+        return "the API, big ones by signed addresses" if transport.presigned else "the API"

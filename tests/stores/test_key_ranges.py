@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perago.ports import Damage
-from perago.protocol.key_ranges import Span
+from perago.protocol.key_ranges import KeyRange
 from perago.protocol.values import ObjectInfo
 from perago.stores import key_ranges
 from perago.stores.key_ranges import Listed
@@ -98,8 +98,8 @@ def test_x6_cutting_asks_far_less_than_listing() -> None:
 
 
 def test_x6_a_small_listing_is_not_cut() -> None:
-    assert listed(["a", "b", "c"]).split(16) == [Span()]
-    assert listed([]).split(16) == [Span()]
+    assert listed(["a", "b", "c"]).split(16) == [KeyRange()]
+    assert listed([]).split(16) == [KeyRange()]
 
 
 def test_x6_counting_stops_where_it_is_known() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago.protocol.key_ranges import Span, beyond, middle, spans_of
+from perago.protocol.key_ranges import KeyRange, beyond, middle, spans_of
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 
@@ -53,14 +53,14 @@ def test_x6_neighbours_are_parted_below_them() -> None:
 
 @given(st.sets(KEYS), st.lists(KEYS, max_size=8).map(sorted))
 def test_x6_the_parts_hold_every_key_once(keys: set[str], cuts: list[str]) -> None:
-    parts = list(spans_of(cuts, Span()))
+    parts = list(spans_of(cuts, KeyRange()))
     for key in keys:
         assert sum(part.holds(key) for part in parts) == 1
 
 
 @given(KEYS, KEYS, KEYS, KEYS, KEYS)
 def test_x6_narrowed_holds_what_both_hold(a: str, b: str, c: str, d: str, key: str) -> None:
-    one, other = Span(min(a, b), max(a, b)), Span(min(c, d), max(c, d))
+    one, other = KeyRange(min(a, b), max(a, b)), KeyRange(min(c, d), max(c, d))
     both = one.narrowed(other)
     assert (both is not None and both.holds(key)) == (one.holds(key) and other.holds(key))
 

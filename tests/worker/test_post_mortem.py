@@ -13,8 +13,8 @@ from perago.clock import SystemClock
 from perago.ports import Broker, Clock
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Staging
-from perago.worker.post_mortem import Aftermath, Dead, Grounds
-from perago.workspace.attempt_dirs import AttemptRooms
+from perago.worker.post_mortem import CleanupConfig, DeadExecution, PostMortem
+from perago.workspace.attempt_dirs import LocalAttemptDirs
 from tests.patience import LIMIT
 from tests.worker.stage import eventually
 
@@ -36,7 +36,7 @@ class Told:
         raise AssertionError("nothing is replaced here")
 
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
-        self.reports.append(rooms_in(self.root))
+        self.reports.append(attempt_dirs_in(self.root))
         return True
 
 
@@ -51,19 +51,19 @@ class Hasty(SystemClock):
         return self.seconds
 
 
-def rooms_in(root: Path) -> list[str]:
+def attempt_dirs_in(root: Path) -> list[str]:
     return sorted(path.name for path in root.iterdir() if path.is_dir())
 
 
-def dead(execution_id: str) -> Dead:
+def dead(execution_id: str) -> DeadExecution:
     claim = Claim(ATTEMPT, {"workspace": WORKSPACE, "params": {}}, execution_id)
-    return Dead(claim, "worker0001", "executor died")
+    return DeadExecution(claim, "worker0001", "executor died")
 
 
 @contextmanager
-def aftermath(grounds: Grounds, clock: Clock | None = None) -> Iterator[Aftermath]:
+def post_mortem(cleanup: CleanupConfig, clock: Clock | None = None) -> Iterator[PostMortem]:
     notes: list[tuple[str, Mapping[str, object]]] = []
-    made = Aftermath(grounds, clock or SystemClock(), lambda *note: notes.append(note))
+    made = PostMortem(cleanup, clock or SystemClock(), lambda *note: notes.append(note))
     try:
         yield made
     finally:
@@ -75,19 +75,19 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def grounds(root: Path, broker: Told, **more: object) -> Grounds:
+def cleanup(root: Path, broker: Told, **more: object) -> CleanupConfig:
     def made(_: Claim, __: str) -> Broker:
         return broker
 
     common = {"drop": None, "broker": made, "reason_limit": 500}
-    return Grounds(root, 86_400.0, **common | more)  # type: ignore[arg-type]
+    return CleanupConfig(root, 86_400.0, **common | more)  # type: ignore[arg-type]
 
 
 def fill(root: Path, execution_id: str) -> Path:
-    room = AttemptRooms(root, "worker0001", SystemClock()).enter(ATTEMPT, execution_id)
+    attempt_dir = LocalAttemptDirs(root, "worker0001", SystemClock()).enter(ATTEMPT, execution_id)
     for number in range(5):
-        (room.workspace / str(number)).touch()
-    return room.path
+        (attempt_dir.workspace / str(number)).touch()
+    return attempt_dir.path
 
 
 def test_w6_a_claim_is_given_back_while_every_removal_is_stuck(root: Path) -> None:
@@ -99,7 +99,7 @@ def test_w6_a_claim_is_given_back_while_every_removal_is_stuck(root: Path) -> No
 
     for number in range(4):
         fill(root, f"e{number}")
-    with aftermath(grounds(root, Told(root), drop=stuck)) as after:
+    with post_mortem(cleanup(root, Told(root), drop=stuck)) as after:
         for number in range(4):
             after.settle(dead(f"e{number}"), lambda: None)
         after.do(given_back.set)
@@ -108,7 +108,7 @@ def test_w6_a_claim_is_given_back_while_every_removal_is_stuck(root: Path) -> No
             assert after.left >= 4, "and all the others are still stuck"
         finally:
             go.set()
-    assert rooms_in(root) == []
+    assert attempt_dirs_in(root) == []
 
 
 def test_w6_a_claim_is_given_back_while_a_sweep_is_stuck(root: Path) -> None:
@@ -122,7 +122,7 @@ def test_w6_a_claim_is_given_back_while_a_sweep_is_stuck(root: Path) -> None:
     path = fill(root, "e1")
     marker = path / ".perago-attempt.json"
     marker.write_text(marker.read_text().replace('"owner_token": "', '"owner_token": "other:1:'))
-    with aftermath(grounds(root, Told(root), in_progress=stuck)) as after:
+    with post_mortem(cleanup(root, Told(root), in_progress=stuck)) as after:
         after.sweep_soon()
         after.sweep_soon()
         assert asked.wait(LIMIT)
@@ -131,13 +131,13 @@ def test_w6_a_claim_is_given_back_while_a_sweep_is_stuck(root: Path) -> None:
             assert given_back.wait(LIMIT)
         finally:
             go.set()
-    assert rooms_in(root) == [path.name], "the engine calls it in progress, so it is kept"
+    assert attempt_dirs_in(root) == [path.name], "the engine calls it in progress, so it is kept"
 
 
 def test_r3_the_dead_are_reported_after_their_directory_is_gone(root: Path) -> None:
     fill(root, "e1")
     broker, done = Told(root), threading.Event()
-    with aftermath(grounds(root, broker)) as after:
+    with post_mortem(cleanup(root, broker)) as after:
         after.settle(dead("e1"), done.set)
         assert done.wait(LIMIT)
     assert broker.reports == [[]]
@@ -147,9 +147,9 @@ def test_r3_a_directory_that_takes_too_long_does_not_keep_the_report(root: Path)
     """The rest of it is removed afterwards (V7)."""
     path = fill(root, "e1")
     broker, done = Told(root), threading.Event()
-    with aftermath(grounds(root, broker), Hasty()) as after:
+    with post_mortem(cleanup(root, broker), Hasty()) as after:
         after.settle(dead("e1"), done.set)
         assert done.wait(LIMIT)
         eventually(lambda: broker.reports != [], "the report, which comes after the release")
         assert broker.reports == [[path.name]]
-        eventually(lambda: rooms_in(root) == [], "the removal after the report")
+        eventually(lambda: attempt_dirs_in(root) == [], "the removal after the report")

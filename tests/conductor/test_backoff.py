@@ -6,29 +6,29 @@ from itertools import pairwise, product
 
 import pytest
 
-from perago.brokers.conductor.backoff import LEAST_SECONDS, Pace
+from perago.brokers.conductor.backoff import LEAST_SECONDS, Backoff
 
 INTERVALS = (0.0, 0.01, 0.1, 0.5, 2.0, 7.0)
 MAXIMA = (0.0, 0.1, 2.0, 60.0)
 
 
-def waits(pace: Pace, steps: int) -> list[float]:
+def waits(backoff: Backoff, steps: int) -> list[float]:
     found = []
     for _ in range(steps):
-        pace = pace.after_nothing()
-        found.append(pace.wait_seconds)
+        backoff = backoff.after_nothing()
+        found.append(backoff.wait_seconds)
     return found
 
 
 def test_it_doubles_up_to_the_most() -> None:
-    assert waits(Pace(0.1, 2.0), 7) == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0])
+    assert waits(Backoff(0.1, 2.0), 7) == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0])
 
 
 @pytest.mark.parametrize(("interval", "most"), [*product(INTERVALS, MAXIMA)])
 def test_every_pace_starts_at_the_interval_never_shrinks_and_never_passes_the_most(
     interval: float, most: float
 ) -> None:
-    found = waits(Pace(interval, most), 2000)
+    found = waits(Backoff(interval, most), 2000)
     first = max(interval, LEAST_SECONDS)
     assert found[0] == first
     assert all(one <= other for one, other in pairwise(found))
@@ -41,18 +41,18 @@ def test_whatever_happened_before_work_the_next_poll_follows_at_once(
     steps: tuple[bool, ...],
 ) -> None:
     """All 256 histories of eight polls: the wait depends only on the misses since the last work."""
-    pace = Pace(0.1, 2.0)
+    backoff = Backoff(0.1, 2.0)
     misses = 0
     for worked in steps:
-        pace = pace.after_work() if worked else pace.after_nothing()
+        backoff = backoff.after_work() if worked else backoff.after_nothing()
         misses = 0 if worked else misses + 1
-        assert pace.wait_seconds == (waits(Pace(0.1, 2.0), misses)[-1] if misses else 0.0)
+        assert backoff.wait_seconds == (waits(Backoff(0.1, 2.0), misses)[-1] if misses else 0.0)
 
 
 def test_polls_of_an_idle_hour_are_as_few_as_configured() -> None:
-    elapsed, polls, pace = 0.0, 0, Pace(0.1, 2.0)
+    elapsed, polls, backoff = 0.0, 0, Backoff(0.1, 2.0)
     while elapsed < 3600:
-        pace = pace.after_nothing()
-        elapsed += pace.wait_seconds
+        backoff = backoff.after_nothing()
+        elapsed += backoff.wait_seconds
         polls += 1
     assert polls <= 3600 / 2.0 + 6

@@ -5,26 +5,26 @@ from __future__ import annotations
 import threading
 
 from perago.testing import ManualClock
-from perago.worker.claim_queue import Desk
+from perago.worker.claim_queue import ClaimQueue
 from tests.patience import LIMIT
 from tests.process.executors import claim
 
 
-def desk() -> tuple[Desk, list[int], ManualClock]:
+def claim_queue() -> tuple[ClaimQueue, list[int], ManualClock]:
     woken: list[int] = []
     clock = ManualClock()
-    return Desk(lambda: woken.append(1), clock), woken, clock
+    return ClaimQueue(lambda: woken.append(1), clock), woken, clock
 
 
 def test_nothing_is_asked_for_without_an_executor() -> None:
-    one, _, _ = desk()
+    one, _, _ = claim_queue()
     assert one.demand(0) == 0
     assert one.take(0, 0) == []
     assert one.demand(0) == 0
 
 
 def test_as_many_are_asked_for_as_executors_are_idle_or_about_to_be() -> None:
-    one, woken, _ = desk()
+    one, woken, _ = claim_queue()
     one.take(2, 1)
     assert one.demand(0) == 3
     assert one.offer([claim("a"), claim("b")])
@@ -35,7 +35,7 @@ def test_as_many_are_asked_for_as_executors_are_idle_or_about_to_be() -> None:
 
 
 def test_ahead_is_asked_for_several_at_a_time() -> None:
-    one, _, _ = desk()
+    one, _, _ = claim_queue()
     one.take(0, 0, ahead=4)
     assert one.demand(0) == 4
     one.offer([claim(name) for name in "abcd"])
@@ -50,7 +50,7 @@ def test_ahead_is_asked_for_several_at_a_time() -> None:
 
 
 def test_a_claim_that_waits_too_long_is_taken_out() -> None:
-    one, _, clock = desk()
+    one, _, clock = claim_queue()
     one.offer([claim("a")])
     clock.advance(1)
     one.offer([claim("b")])
@@ -59,7 +59,7 @@ def test_a_claim_that_waits_too_long_is_taken_out() -> None:
 
 
 def test_a_lost_claim_is_dropped() -> None:
-    one, _, _ = desk()
+    one, _, _ = claim_queue()
     one.offer([claim("a"), claim("b")])
     assert one.drop("a")
     assert not one.drop("a")
@@ -67,14 +67,14 @@ def test_a_lost_claim_is_dropped() -> None:
 
 
 def test_rest_asks_for_nothing() -> None:
-    one, _, _ = desk()
+    one, _, _ = claim_queue()
     one.take(2, 2, ahead=2)
     one.rest()
     assert one.demand(0) == 0
 
 
 def test_closing_wakes_the_poller_and_returns_what_is_left() -> None:
-    one, _, _ = desk()
+    one, _, _ = claim_queue()
     one.offer([claim("a")])
     heard: list[int] = []
     thread = threading.Thread(target=lambda: heard.append(one.demand(10 * LIMIT)))

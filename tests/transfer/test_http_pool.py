@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from perago.transfer.http_pool import Line, UnansweredError
+from perago.transfer.http_pool import HttpConnectionPool, UnansweredError
 from tests.patience import LIMIT
 
 Deed = Callable[[socket.socket, bytes], None]
@@ -27,7 +27,7 @@ class Listener:
     def __init__(self, deeds: list[Deed]) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self.line = Line(self.address + "/below/", 4, {"User-Agent": "perago"})
+        self.line = HttpConnectionPool(self.address + "/below/", 4, {"User-Agent": "perago"})
         self._deeds = deeds
         self.heard: list[bytes] = []
         self.connections = 0
@@ -170,14 +170,14 @@ def test_what_is_no_whole_answer_is_none(deed: Deed, seconds: float, words: str)
 def test_a_server_that_is_not_there() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))  # A port that nobody else gets, and nobody listens on.
-        line = Line(f"http://127.0.0.1:{deaf.getsockname()[1]}", 4, {})
+        line = HttpConnectionPool(f"http://127.0.0.1:{deaf.getsockname()[1]}", 4, {})
         with pytest.raises(UnansweredError, match="connection refused"):
             line.ask("GET", "/", LIMIT)
 
 
 def test_a_line_that_nobody_closed_takes_its_connections_with_it() -> None:
     with listening(says(WHOLE)) as listener:
-        line = Line(listener.address, 4, {})
+        line = HttpConnectionPool(listener.address, 4, {})
         line.ask("GET", "/", LIMIT)
         with warnings.catch_warnings():
             warnings.simplefilter("error", ResourceWarning)
@@ -188,7 +188,7 @@ def test_a_line_that_nobody_closed_takes_its_connections_with_it() -> None:
 @pytest.mark.parametrize("address", ["lakefs:8000", "ftp://host", "http://", "http://[::1"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the edges have their own words for it
-        Line(address, 4, {})
+        HttpConnectionPool(address, 4, {})
 
 
 def test_a_header_cannot_smuggle_another() -> None:

@@ -10,18 +10,18 @@ import pytest
 
 from perago.attempt.fence import AttemptFence
 from perago.errors import PublishFenceError, StoreUnavailableError
-from perago.prefetch import Ahead, soon, when_wanted
+from perago.prefetch import Prefetch, in_background, when_needed
 from perago.protocol.values import WorkspaceInput
 from perago.testing import Lab
 from tests.lifecycle import tasks
 from tests.patience import LIMIT
 
 
-def fence_of(lab: Lab, ahead: Ahead) -> tuple[AttemptFence, WorkspaceInput]:
+def fence_of(lab: Lab, prefetch: Prefetch) -> tuple[AttemptFence, WorkspaceInput]:
     """Give the fence of an attempt that is current."""
     run = lab.run(tasks.write)
     assert run.workspace is not None
-    return AttemptFence(run.attempt, lab.store, lab.broker, lab.clock, ahead), run.workspace
+    return AttemptFence(run.attempt, lab.store, lab.broker, lab.clock, prefetch), run.workspace
 
 
 def test_a_question_asked_soon_is_under_way_before_its_answer_is_wanted() -> None:
@@ -31,7 +31,7 @@ def test_a_question_asked_soon_is_under_way_before_its_answer_is_wanted() -> Non
         asked.set()
         return "yes"
 
-    answer = soon(ask)
+    answer = in_background(ask)
     assert asked.wait(LIMIT)
     assert answer() == "yes"
 
@@ -40,24 +40,24 @@ def test_why_there_is_no_answer_is_raised_where_it_is_wanted() -> None:
     def ask() -> None:
         raise StoreUnavailableError("lakeFS is down", remedy="start it")
 
-    answer = soon(ask)
+    answer = in_background(ask)
     with pytest.raises(StoreUnavailableError):
         answer()
 
 
 def test_a_question_asked_when_wanted_is_not_asked_before() -> None:
     asked: list[int] = []
-    answer = when_wanted(lambda: asked.append(1))
+    answer = when_needed(lambda: asked.append(1))
     assert asked == []
     answer()
     assert asked == [1]
 
 
-@pytest.mark.parametrize("ahead", [soon, when_wanted])
+@pytest.mark.parametrize("ahead", [in_background, when_needed])
 def test_f3_a_branch_that_moved_since_the_first_reading_is_refused(
-    lab: Lab, ahead: Ahead, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, prefetch: Prefetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fence, workspace = fence_of(lab, ahead)
+    fence, workspace = fence_of(lab, prefetch)
     monkeypatch.setattr(AttemptFence, "check", lambda _: None)
     first = fence.first(workspace, "head")
     before = first()
