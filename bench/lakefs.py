@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.places import temporary
+from perago.app.engines import EngineFactory
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
@@ -167,6 +168,7 @@ class Host:
             attempt_dirs=LocalAttemptDirs(self.path / "rooms", "bench", clock),
             clock=clock,
             journal=AttemptJournal(self._events, claim, clock),
+            engines=EngineFactory(),
         )
         outcome = run_attempt(claim, definition, services)
         published = outcome.output.get("workspace")

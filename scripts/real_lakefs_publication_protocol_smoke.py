@@ -22,6 +22,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
+from perago.app.engines import EngineFactory
 from perago.app.local import lakefs_of
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import AttemptServices
@@ -98,6 +99,7 @@ class Target:
             LocalAttemptDirs(self.smoke.directory / "rooms", "smoke", clock),
             clock,
             AttemptJournal(self.smoke.events, claim, clock),
+            engines=EngineFactory(),
         )
         outcome = run_attempt(claim, definition, services)
         left = [name for name in self.smoke.branches() if name.endswith(claim.execution_id)]

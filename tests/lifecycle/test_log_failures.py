@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from perago.app.engines import EngineFactory
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
@@ -107,7 +108,9 @@ def attempt(lab: Lab, how: str, point: str) -> tuple[Outcome, ScriptedBroker, li
     journal = AttemptJournal(log, claim, clock, watch)
     broken = BreakAt(journal, point, lambda: disk.fail(log))
     attempt_dirs = LocalAttemptDirs(lab.attempt_dirs, "lab", clock)
-    services = AttemptServices(lab.store, lab.broker, attempt_dirs, clock, broken)
+    services = AttemptServices(
+        lab.store, lab.broker, attempt_dirs, clock, broken, engines=EngineFactory()
+    )
     try:
         outcome = run_attempt(claim, definition_of(tasks.write), services)
     finally:

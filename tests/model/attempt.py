@@ -17,6 +17,7 @@ from unittest.mock import patch
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
+from perago.app.engines import EngineFactory
 from perago.attempt.fence import AttemptFence, FencedHead, no_task
 from perago.attempt.lifecycle import Execution, Job
 from perago.attempt.progress import AttemptProgress
@@ -159,6 +160,7 @@ def stand(writer: Writer, library: Library, answers: tuple[Answer, ...]) -> Stan
         attempt_dirs=cast("AttemptDirs", None),
         clock=clock,
         journal=journal,
+        engines=EngineFactory(),
         ledger=cast("Ledger", ModelLedger(wire, library.postings)) if writer.keeps_ledger else None,
     )
     with (

@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import WorkspaceSpec, task
+from perago.app.engines import EngineFactory
 from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
@@ -69,7 +70,9 @@ def main(directory: Path, name: str, traceparent: str = "") -> None:
     log = EventLog(directory / "events.sqlite")
     with traces.attempt(AttemptJournal(log, claim, clock), claim) as journal:
         attempt_dirs = LocalAttemptDirs(directory / "rooms", "lab", clock)
-        services = AttemptServices(lab.store, ScriptedBroker(), attempt_dirs, clock, journal)
+        services = AttemptServices(
+            lab.store, ScriptedBroker(), attempt_dirs, clock, journal, engines=EngineFactory()
+        )
         outcome = run_attempt(claim, definition, services)
     log.close()
     lab.close()

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from perago.app.engines import EngineFactory
 from perago.ports import AttemptDirs, Broker, Clock, Engines, Journal, Ledger, Store
 from perago.prefetch import Prefetch, when_needed
 from perago.protocol.values import Staging
@@ -21,7 +20,7 @@ class AttemptServices:
     attempt_dirs: AttemptDirs
     clock: Clock
     journal: Journal
-    engines: Engines = field(default_factory=EngineFactory, kw_only=True)
+    engines: Engines = field(kw_only=True)
     ledger: Ledger | None = field(default=None, kw_only=True)
     prefetch: Prefetch = field(default=when_needed, kw_only=True)
     """When H is read for the first time: with the staging commit, or after it."""
