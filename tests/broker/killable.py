@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
-from perago.brokers.local.events import Event
 from perago.clock import SystemClock
 from perago.process.pool import ProcessPool
 from perago.process.reports import Send, Work
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Status
+from perago.workflow.events import Event
 from tests.broker.definitions import Json, flow, fork, join, simple
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from perago.brokers.local import Controls, Runner, RunStatus, State, TaskTable
-from perago.brokers.local.events import Event
 from perago.clock import SystemClock
 from perago.errors import RuntimeConfigError
 from perago.process.pool import ProcessPool
 from perago.process.threads import ThreadPool
 from perago.protocol.values import Status
+from perago.workflow.events import Event
 from tests.broker.definitions import Json, flow, fork, join, simple
 from tests.process import executors
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from perago.brokers.local.events import Event
 from perago.brokers.local.runner import Runner, TaskTable
 from perago.brokers.local.state import State
 from perago.errors import RuntimeConfigError, UsageError, WorkflowDefinitionError
@@ -16,6 +15,7 @@ from perago.process.reports import StartFailed
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Status
 from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.events import Event
 from perago.workflow.records import RunRecord, RunStatus
 from tests.broker.definitions import Json, flow, fork, join, simple, switch, writer
 from tests.broker.scripted import DONE, FAILED, HANGS, TERMINAL, Deed, ManualClock, ScriptedPool

@@ -20,8 +20,8 @@ from pydantic import (
 from perago import WorkspaceSpec, task
 from perago.errors import UsageError, WorkflowDefinitionError
 from perago.tasks.declaration import definition_of
-from perago.tasks.shapes import shape_of
 from perago.workflow.inputs import TaskShape, check_names
+from perago.workflow.shapes import shape_of
 
 SHAPE = TaskShape(
     workspace=True,

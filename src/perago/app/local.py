@@ -14,7 +14,6 @@ from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import AttemptServices
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
-from perago.brokers.local.events import OnEvent
 from perago.clock import SystemClock
 from perago.errors import RuntimeConfigError, UsageError
 from perago.history.event_log import AttemptJournal, EventLog
@@ -33,6 +32,7 @@ from perago.stores.embedded import EmbeddedStore
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
 from perago.userdirs import home, roots
+from perago.workflow.events import OnEvent
 from perago.workspace.attempt_dirs import LocalAttemptDirs
 
 if TYPE_CHECKING:

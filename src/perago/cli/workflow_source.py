@@ -13,9 +13,9 @@ from perago.errors import UsageError, WorkflowDefinitionError
 from perago.protocol.reading import OutOfBoundsError, read_json
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_attribute, load_tasks
-from perago.tasks.shapes import shape_of
 from perago.workflow.inputs import check_names
 from perago.workflow.scaffold import reference_name
+from perago.workflow.shapes import shape_of
 
 
 @dataclass(frozen=True, slots=True)

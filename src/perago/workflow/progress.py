@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from perago.brokers.local.events import Event
+from perago.workflow.events import Event
 
 OVER = frozenset({"COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED"})
 _WAITING = "SCHEDULED"

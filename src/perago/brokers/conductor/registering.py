@@ -10,10 +10,10 @@ from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import parse_workflow
 from perago.errors import WorkflowDefinitionError
 from perago.tasks.declaration import TaskDefinition
-from perago.tasks.shapes import shape_of
 from perago.workflow.chain import refuse_unchained_writers
 from perago.workflow.inputs import check_names
 from perago.workflow.parallel import refuse_writers_side_by_side
+from perago.workflow.shapes import shape_of
 from perago.workflow.tracing import walk
 from perago.workflow.writers import refuse_parallel_writers
 

@@ -17,7 +17,6 @@ from perago.brokers.local.actions import (
 )
 from perago.brokers.local.broker import LocalBroker
 from perago.brokers.local.decider import Decision, Situation, decide
-from perago.brokers.local.events import OnEvent, about_run, about_task, finished
 from perago.brokers.local.limits import may_start_at
 from perago.brokers.local.state import State
 from perago.ports import Clock
@@ -34,6 +33,7 @@ from perago.protocol.outcome import Outcome
 from perago.protocol.values import Status
 from perago.workflow.controls import Controls
 from perago.workflow.definition import Workflow
+from perago.workflow.events import OnEvent, about_run, about_task, finished
 from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 LOOK_SECONDS: Final = 1.0

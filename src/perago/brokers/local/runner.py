@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from perago.brokers.local.broker import LocalBroker
-from perago.brokers.local.events import OnEvent, about_run, about_task, nobody_listens
 from perago.brokers.local.run_loop import RunLoop
 from perago.brokers.local.signals import stopping_on_signals
 from perago.brokers.local.state import State
@@ -28,6 +27,7 @@ from perago.protocol.values import Status
 from perago.workflow.chain import refuse_unchained_writers
 from perago.workflow.controls import Controls
 from perago.workflow.definition import Workflow
+from perago.workflow.events import OnEvent, about_run, about_task, nobody_listens
 from perago.workflow.parsing import parse_workflow
 from perago.workflow.records import RunRecord, RunStatus
 from perago.workflow.writers import refuse_parallel_writers
