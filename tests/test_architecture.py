@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -87,6 +87,25 @@ NAMES = frozenset(module.name for module in MODULES)
 PROTOCOL = [module for module in MODULES if module.name.startswith("perago.protocol")]
 
 
+def for_each(modules: list[Module]) -> Callable[[Callable[[Module], None]], Callable[[], None]]:
+    """Make one test of a check of many modules; it names all that fail, and why."""
+
+    def decorate(check: Callable[[Module], None]) -> Callable[[], None]:
+        def test() -> None:
+            failed = []
+            for module in modules:
+                try:
+                    check(module)
+                except AssertionError as error:
+                    failed.append(f"{module}: {str(error).splitlines()[0]}")
+            assert failed == []
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return decorate
+
+
 def within(name: str, *roots: str) -> bool:
     return any(name == root or name.startswith(root + ".") for root in roots)
 
@@ -131,13 +150,13 @@ IMPURE_ATTRIBUTES = frozenset(
 )
 
 
-@pytest.mark.parametrize("module", PROTOCOL, ids=str)
+@for_each(PROTOCOL)
 def test_the_protocol_imports_only_what_cannot_touch_the_world(module: Module) -> None:
     for name in module.imports:
         assert name in PURE_STDLIB or within(name, *perago("errors", "protocol")), name
 
 
-@pytest.mark.parametrize("module", PROTOCOL, ids=str)
+@for_each(PROTOCOL)
 def test_the_protocol_names_nothing_that_does_io_or_reads_a_clock(module: Module) -> None:
     for node in ast.walk(module.tree):
         line = getattr(node, "lineno", 0)
@@ -148,7 +167,7 @@ def test_the_protocol_names_nothing_that_does_io_or_reads_a_clock(module: Module
         assert not isinstance(node, ast.Global | ast.Await | ast.AsyncFunctionDef), line
 
 
-@pytest.mark.parametrize("module", PROTOCOL, ids=str)
+@for_each(PROTOCOL)
 def test_the_values_of_the_protocol_are_frozen(module: Module) -> None:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ClassDef):
@@ -163,52 +182,69 @@ def test_the_protocol_is_found_at_all() -> None:
 
 # --- the arrows go one way -------------------------------------------------------------------
 
-OUTER = perago("brokers", "process", "worker", "wiring", "workshop", "cli", "testing", "dev")
-SHELLS = perago("workspace", "transfer", "stores", "spark", "observe", "ledger")
-# Who may know only these; everything else of the package is above it.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("clock", "errors", "prefetch", "sqlite", "terminal"),
+    ("filesystem", "protocol"),
+    ("data", "ports", "redaction", "tasks"),
+    ("history", "ledger", "process", "settings", "transfer", "workflow"),
+    ("brokers", "observe", "stores", "workspace"),
+    ("attempt", "dev", "spark"),
+    ("worker",),
+    ("app",),
+    ("cli", "testing"),
+    ("notebook", "__main__"),
+)
+"""A package may import from lower floors only; none of its own floor."""
+# Who may know only these, although more stands below it.
 KNOWS_ONLY: dict[str, tuple[str, ...]] = {
-    "perago.errors": (),
     "perago.clock": (),
-    "perago.tasks.cancellation": (),
-    "perago.tasks.metrics": perago("errors"),
+    "perago.errors": (),
+    "perago.prefetch": (),
+    "perago.sqlite": (),
+    "perago.terminal": (),
+    "perago.filesystem": perago("errors", "filesystem"),
     "perago.protocol": perago("errors", "protocol"),
     "perago.ports": perago("errors", "protocol"),
-    "perago.attempt.progress": perago("errors", "protocol", "ports"),
-    "perago.attempt.publisher": perago("errors", "protocol", "ports", "track"),
-    "perago.attempt.adoption": perago("definition", "errors", "protocol", "ports", "track"),
-    "perago.attempt.staging": perago("errors", "protocol", "ports", "track"),
-    "perago.prefetch": (),
-    "perago.attempt.working_directory": (),
-    "perago.attempt.fence": perago("ahead", "errors", "protocol", "ports", "publishing"),
-    "perago.attempt.working_copy": perago(
-        "errors", "protocol", "ports", "workspace.scan", "workspace.neighbours"
-    ),
-    "perago.tasks.spec": perago("errors", "protocol"),
-    "perago.workflow": perago("errors", "protocol.printable", "workflow"),
-    "perago.userdirs.roots": perago("errors"),
-    "perago.userdirs.defaults": perago("roots"),
     "perago.redaction": perago("protocol"),
-    "perago.settings": perago("directories", "errors", "protocol", "redaction", "roots"),
+    "perago.tasks": perago("errors", "protocol", "tasks"),
+    "perago.tasks.cancellation": (),
+    "perago.settings": perago("errors", "filesystem", "protocol", "redaction"),
+    "perago.workflow": perago("errors", "protocol", "tasks", "workflow"),
+    "perago.attempt": perago(
+        *("attempt", "errors", "ports", "prefetch", "protocol", "redaction", "tasks"),
+        *("workspace.neighbours", "workspace.scan"),
+    ),
+    "perago.worker": perago(
+        *("attempt.progress", "attempt.report", "brokers", "errors", "filesystem", "ports"),
+        *("process", "protocol", "redaction", "settings", "tasks", "worker", "workspace"),
+    ),
 }
 # Who must never know these, now or later.
 NEVER_KNOWS: dict[str, tuple[str, ...]] = {
-    "perago.tasks.declaration": (*perago("lifecycle", "stores"), *OUTER),
-    "perago.attempt.lifecycle": (*perago("stores", "transfer", "spark", "observe"), *OUTER),
-    **dict.fromkeys(SHELLS, (*perago("lifecycle", "publishing", "track"), *OUTER)),
-    "perago.data": (*perago("lifecycle", "stores", "spark"), *OUTER),
-    "perago.attempt.guards": (*perago("lifecycle", "stores", "spark", "data"), *OUTER),
-    "perago.app.engines": (*perago("lifecycle", "stores"), *OUTER),
-    "perago.brokers": perago("worker", "wiring", "workshop", "cli", "testing", "dev"),
-    "perago.process": perago("worker", "wiring", "workshop", "cli", "testing", "dev"),
-    "perago.worker": perago("stores", "lifecycle", "wiring", "workshop", "cli", "testing", "dev"),
-    "perago.app.local": perago("worker", "workshop", "cli", "testing"),
-    "perago.app.worker": perago("cli", "testing"),
-    "perago.dev": perago("cli", "lifecycle"),
-    "perago.testing": perago("cli"),
+    **dict.fromkeys(perago("data", "stores", "transfer", "workspace"), perago("tasks")),
+    "perago.dev": perago("attempt"),
 }
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_every_package_stands_on_one_floor() -> None:
+    standing = [name for floor in FLOORS for name in floor]
+    assert sorted(standing) == sorted({m.name.split(".")[1] for m in MODULES if "." in m.name})
+
+
+def test_packages_import_from_lower_floors_only() -> None:
+    floor_of = {name: number for number, floor in enumerate(FLOORS) for name in floor}
+    upwards = {
+        f"{module.name} -> {name}"
+        for module in MODULES
+        for name in module.imports - module.for_types_only
+        if "." in module.name and within(name, "perago") and "." in name
+        if (own := module.name.split(".")[1]) != (other := name.split(".")[1])
+        if floor_of[other] >= floor_of[own]
+    }
+    assert upwards == set()
+
+
+@for_each(MODULES)
 def test_the_arrows_point_inwards(module: Module) -> None:
     ours = {name for name in module.imports if within(name, "perago")}
     for owner, known in KNOWS_ONLY.items():
@@ -237,7 +273,7 @@ def test_no_module_needs_itself() -> None:
 
 FOREIGN = {
     "conductor": perago("brokers.conductor"),
-    "httptools": perago("transfer.line"),
+    "httptools": perago("transfer.http_pool"),
     "urllib3": perago("stores.lakefs"),
     "lakefs": perago("stores.lakefs"),
     "lakefs_sdk": perago("stores.lakefs"),
@@ -253,7 +289,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
+@for_each(MODULES)
 def test_a_foreign_library_stays_where_it_is_translated(module: Module) -> None:
     for library, homes in FOREIGN.items():
         if any(within(name, library) for name in module.imports):
@@ -277,7 +313,7 @@ def test_no_module_is_longer_than_450_lines_and_nine_in_ten_have_at_most_300() -
     assert sum(size <= 300 for size in sizes.values()) >= 0.9 * len(sizes)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
+@for_each(MODULES)
 def test_no_function_is_longer_than_50_lines(module: Module) -> None:
     """A command of the CLI declares its options in its signature; there the body counts."""
     for function in module.functions:
@@ -286,7 +322,7 @@ def test_no_function_is_longer_than_50_lines(module: Module) -> None:
         assert length <= 50 or exempt(module, function, "PLR0915"), function.name
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
+@for_each(MODULES)
 def test_no_function_takes_more_than_6_parameters(module: Module) -> None:
     """A command of the CLI has one parameter per option; the linter's table says the same."""
     if within(module.name, "perago.cli"):
@@ -304,6 +340,6 @@ def test_modules_are_named_after_nouns_of_the_specification() -> None:
     assert [m.name for m in MODULES for part in m.name.split(".") if drawers.search(part)] == []
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
+@for_each(MODULES)
 def test_every_module_opens_with_a_sentence(module: Module) -> None:
     assert (ast.get_docstring(module.tree) or "").strip(), "say what this module is for"

@@ -53,7 +53,7 @@ NEEDS_NOT = {
     "perago.brokers.local.state": "definitions and input as given, results from the broker",
     "perago.process.channel": "from executor to owner, who hides what goes on from there",
     "perago.process.killing": "points of tests",
-    "perago.userdirs.roots": "marks of directories, and what is given to write privately",
+    "perago.filesystem.roots": "marks of directories, and what is given to write privately",
     "perago.workspace.markers": "names of attempts",
     "perago.workspace.roots": "marks of directories",
     "perago.workspace.stamps": "a probe of the file system",

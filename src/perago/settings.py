@@ -14,10 +14,10 @@ from typing import Literal, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from perago.errors import RuntimeConfigError
+from perago.filesystem import defaults
+from perago.filesystem.roots import refuse_planted
 from perago.protocol.spark import DEFAULT_MASTER, refuse_master, secrets_of
 from perago.redaction import keep_secret, refuse
-from perago.userdirs import defaults
-from perago.userdirs.roots import refuse_planted
 
 T = TypeVar("T")
 ExecutionMode = Literal["process", "thread"]

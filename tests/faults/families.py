@@ -119,7 +119,7 @@ FAMILIES = (
             "tests/workspace/test_scan.py",
             "tests/workspace/test_attempt_dirs.py",
             "tests/workspace/test_sweeper.py",
-            "tests/workspace/test_trees.py",
+            "tests/filesystem/test_trees.py",
             "tests/workspace/test_oracle.py",
             "tests/lifecycle/test_places.py",
             "tests/transfer/test_cache_root.py",

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from perago.errors import RuntimeConfigError
+from perago.filesystem import roots
 from perago.protocol.values import Entry
 from perago.transfer.cache import ContentCache
 from perago.transfer.copying import entry_of
 from perago.transfer.packs import PACKED_BYTES
-from perago.userdirs import roots
 
 BIG = PACKED_BYTES + 1
 LONG_AGO = time.time() - 10 * 86400

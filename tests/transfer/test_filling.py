@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perago.errors import UsageError
+from perago.filesystem import trees
 from perago.transfer.filling import filling, keep, refuse_used, tree_of, trying
-from perago.workspace import trees
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from perago.app.local import conductor_of, home_of, lakefs_of, ledger_of
 from perago.brokers.conductor.registration import registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.errors import BrokerError, LedgerUnavailableError, PeragoError
+from perago.filesystem import roots
 from perago.protocol.spark import is_connect, open_to_strangers, shown
 from perago.settings import Settings, weak_keys
 from perago.spark import java
 from perago.tasks.declaration import TaskDefinition
-from perago.userdirs import roots
 from perago.workspace import attempt_dirs, stamps
 
 if TYPE_CHECKING:

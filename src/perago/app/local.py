@@ -16,6 +16,7 @@ from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import Controls, LocalBroker, Runner, State, TaskTable
 from perago.clock import SystemClock
 from perago.errors import RuntimeConfigError, UsageError
+from perago.filesystem import home, roots
 from perago.history.event_log import AttemptJournal, EventLog
 from perago.ledger.settling import settling
 from perago.ports import Journal, Store
@@ -31,7 +32,6 @@ from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
 from perago.tasks.declaration import TaskDefinition
 from perago.tasks.loading import load_tasks
-from perago.userdirs import home, roots
 from perago.workflow.events import OnEvent
 from perago.workspace.attempt_dirs import LocalAttemptDirs
 

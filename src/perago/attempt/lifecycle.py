@@ -41,13 +41,7 @@ from perago.attempt.staging import Stage
 from perago.attempt.working_copy import Change, Downloaded, OnBranch, WorkingCopy
 from perago.attempt.working_directory import in_place
 from perago.errors import PeragoError, ResultError
-from perago.ports import (
-    AttemptDir,
-    Engine,
-    Fetch,
-    Published,
-    Site,
-)
+from perago.ports import AttemptDir, Engine, Fetch, Published, Site
 from perago.protocol import audit, lineage
 from perago.protocol.data import GuardResult, told
 from perago.protocol.diff import diff
@@ -64,7 +58,7 @@ from perago.protocol.values import (
     StagedWorkspace,
     Status,
     WorkspaceInput,
-)
+)  # fmt: skip
 from perago.redaction import hidden_facts, hide
 from perago.tasks.declaration import Role, TaskDefinition
 from perago.tasks.metrics import SinkRecorder
@@ -336,15 +330,12 @@ class Execution:
         with self._progress.phase(Phase.STAGE):
             if job.fence == "lineage":
                 change = self._rebase(job, change)
-            if change.steps and isinstance(working_copy, Downloaded):
-                stage.open(change.base)
-                with working_copy.puts(change) as puts:
-                    stage.fill(puts, [*map(job.select.key, change.steps.removed)])
+            if change.steps:
+                working_copy.stage(stage, change)
             first = self._first_head(job)
             if change.steps:
                 response = self._task.controls.timeout.response_seconds
                 staged = stage.seal(metadata, self._task.budget, response)
-            if staged and isinstance(working_copy, OnBranch):
                 working_copy.confirm(staged, change)
         situation = self._situation(job, first, staged)
         if job.fence == "lineage" and situation.head.id != change.base:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from perago.attempt.staging import Stage
 from perago.errors import UnpublishableFileError
 from perago.ports import Advance, AttemptDir, Gateway, ObjectAccess, Put, Site, Store
 from perago.protocol.diff import diff
@@ -52,6 +52,14 @@ class WorkingCopy(Protocol):
         """Compare with the input A."""
         ...
 
+    def stage(self, stage: Stage, change: Change) -> None:
+        """Bring the staging branch to the wanted state (S2)."""
+        ...
+
+    def confirm(self, staged: StagedWorkspace, change: Change) -> None:
+        """Refuse a commit that holds something else than what was compared (S3)."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
@@ -87,19 +95,19 @@ class Downloaded:
         check_beside(steps.added, self.rest)
         return Change(self.base, steps, found.manifest, found.stamps)
 
-    @contextmanager
-    def puts(self, change: Change) -> Iterator[Sequence[Put]]:
-        """Give new and changed files, to be opened as they were compared (S3, V6)."""
+    def stage(self, stage: Stage, change: Change) -> None:
+        """Create the branch, upload new and changed files as they were compared (S3, V6)."""
+        stage.open(change.base)
+        key, after = self.select.key, change.after
         with Source(self.attempt_dir, change.stamps) as source:
-            yield [
-                Put(
-                    self.select.key(path),
-                    change.after[path],
-                    self.root / path,
-                    source.opener(path),
-                )
+            puts = [
+                Put(key(path), after[path], self.root / path, source.opener(path))
                 for path in change.steps.uploads
             ]
+            stage.fill(puts, [key(path) for path in change.steps.removed])
+
+    def confirm(self, staged: StagedWorkspace, change: Change) -> None:
+        """Accept it: only this execution wrote to the branch, and each file was checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +229,11 @@ class OnBranch:
         check_added(self, steps)
         return Change(self.base, steps)
 
+    def stage(self, stage: Stage, change: Change) -> None:
+        """Do nothing: the body has worked on the branch itself."""
+
     def confirm(self, staged: StagedWorkspace, change: Change) -> None:
-        """Refuse a commit that holds more than was looked at: somebody was still writing (S3)."""
+        """Refuse a commit that holds more than was compared: a job was still writing (S3)."""
         sealed = self.store.diff(self.repository, self.base, staged.commit, "")
         if self._mapped(sealed) != change.steps:
             raise UnpublishableFileError(

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ValidationError
 from perago.dev.errors import BuildFailedError
 from perago.dev.narration import Narrator
 from perago.dev.recipes import JarRecipe, Recipe
+from perago.filesystem import defaults, roots
 from perago.process.lock import FileLock
-from perago.userdirs import defaults, roots
 
 _WAIT_SECONDS = 3600.0
 _ENTRY = "entry.json"

@@ -36,8 +36,8 @@ from perago.dev.shell import link_tools, tools_in
 from perago.dev.sources import Sources
 from perago.dev.status import ServerStatus, status_of
 from perago.errors import UsageError
+from perago.filesystem import home
 from perago.process.lock import FileLock
-from perago.userdirs import home
 
 USUAL: tuple[ServerName, ...] = ("lakefs", "conductor")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from perago.dev.processes import Process
 from perago.errors import UsageError
-from perago.userdirs import roots
+from perago.filesystem import roots
 
 ServerName = Literal["s3", "lakefs", "conductor"]
 Blocks = Literal["local", "s3"]

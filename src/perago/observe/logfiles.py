@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from perago.errors import RuntimeConfigError
+from perago.filesystem import roots, trees
 from perago.ports import Clock
-from perago.userdirs import roots
-from perago.workspace import trees
 
 _SWEEP_SECONDS: Final = 3600.0
 _RETRY_SECONDS: Final = 30.0

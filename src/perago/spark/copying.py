@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perago.errors import UnsafePathError
+from perago.filesystem import trees
 from perago.ports import Fetch
 from perago.protocol.paths import Selection, fold, plan_download
 from perago.protocol.values import Manifest, ObjectInfo
 from perago.spark.batches import batch, ddl
 from perago.spark.origin import Origin
 from perago.transfer.filling import filling, keep, tree_of, trying
-from perago.workspace import trees
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

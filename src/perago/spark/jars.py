@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import quoteattr
 
 from perago.errors import RuntimeConfigError
+from perago.filesystem import roots
 from perago.spark import java
-from perago.userdirs import roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from perago.errors import RuntimeConfigError, WorkspaceError
+from perago.filesystem import roots
 from perago.protocol.spark import (
     SECRET,
     SESSION_DEFAULTS,
@@ -30,7 +31,6 @@ from perago.protocol.sweep import Owner
 from perago.redaction import keep_secret
 from perago.settings import SparkSettings
 from perago.spark import java
-from perago.userdirs import roots
 from perago.workspace.attempt_dirs import remove_tree
 from perago.workspace.owner import standing, token_of
 

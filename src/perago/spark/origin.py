@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from perago.errors import UsageError
+from perago.filesystem import home
 from perago.history.event_log import EventLog
 from perago.settings import load_settings
 from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
-from perago.userdirs import home
 
 
 @dataclass(frozen=True, slots=True)

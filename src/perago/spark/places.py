@@ -13,9 +13,9 @@ from typing import Protocol
 
 from perago.data.files import find, is_data, kind_of, partition_of
 from perago.errors import UsageError
+from perago.filesystem import trees
 from perago.ports import InPlace
 from perago.protocol.spark import is_left_by_spark, is_leftover
-from perago.workspace import trees
 
 GLOB = re.compile(r"[*?\[\]{}]")
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from perago.errors import RuntimeConfigError
+from perago.filesystem import roots, trees
 from perago.transfer.creating import create_beneath, made_beneath
-from perago.userdirs import roots
-from perago.workspace import trees
 
 SUFFIX: Final = ".pack"
 PACKS: Final = "packs"

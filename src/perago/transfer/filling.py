@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from perago.errors import UsageError
+from perago.filesystem import trees
 from perago.transfer.creating import made_beneath
-from perago.workspace import trees
 
 _NAME: Final = re.compile(r"\.perago-checkout-[0-9a-f]{32}")
 _TREE: Final = "tree"

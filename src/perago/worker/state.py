@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from perago.errors import UsageError
+from perago.filesystem import roots
 from perago.process.lock import FileLock
 from perago.protocol.reading import read_json
 from perago.redaction import hidden_facts
-from perago.userdirs import roots
 
 STATE: Final = ".perago-supervisor.json"
 LOCK: Final = ".perago-supervisor.lock"

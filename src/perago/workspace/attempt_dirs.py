@@ -11,11 +11,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perago.errors import WorkspaceError
+from perago.filesystem import trees
 from perago.ports import AttemptDir, Clock
 from perago.protocol import names
 from perago.protocol.paths import MARKER
 from perago.protocol.values import Attempt
-from perago.workspace import markers, roots, stamps, trees
+from perago.workspace import markers, roots, stamps
 from perago.workspace.owner import token_of
 from perago.workspace.roots import WORKSPACE
 from perago.workspace.spreading import spread

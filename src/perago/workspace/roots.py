@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perago.errors import WorkspaceError
-from perago.workspace import markers, trees
+from perago.filesystem import trees
+from perago.workspace import markers
 
 ROOT_MARKER = ".perago-root.json"
 OWN = ".perago-"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from perago.errors import UnpublishableFileError
+from perago.filesystem import trees
 from perago.ports import Advance, AttemptDir
 from perago.protocol.guard import Tree
 from perago.protocol.paths import Selection, check_local, is_marker
@@ -27,7 +28,6 @@ from perago.protocol.printable import brief
 from perago.protocol.values import Entry, Manifest
 from perago.transfer import parallel
 from perago.transfer.hashing import Hashing
-from perago.workspace import trees
 
 CHUNK = 1 << 20
 # A write in the same tick of the file system's clock as our look would not show in the times.

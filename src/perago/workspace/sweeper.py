@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perago.errors import WorkspaceError
+from perago.filesystem import trees
 from perago.ports import Clock
 from perago.protocol import names
 from perago.protocol.sweep import FoundAttemptDir, Owner, judge
-from perago.workspace import markers, roots, trees
+from perago.workspace import markers, roots
 from perago.workspace.attempt_dirs import remove_room, told
 from perago.workspace.owner import standing
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
+from perago.filesystem import trees
 from perago.protocol.values import Entry
 from perago.stores.embedded import durability, locks
 from perago.stores.embedded.ranges import hex_of
-from perago.workspace import trees
 
 UPLOAD_WAIT_SECONDS = 300.0
 _READ_ONLY = 0o400

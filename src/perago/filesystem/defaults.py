@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from perago.userdirs.roots import NO_HOME
+from perago.filesystem.roots import NO_HOME
 
 
 def state(environ: Mapping[str, str]) -> Path:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from perago.errors import UnpublishableFileError
+from perago.filesystem import trees
 from perago.protocol.paths import Selection
-from perago.workspace import trees
 from perago.workspace.scan import Baseline, scan
 from tests.filesystems import CannotMount, bound, mounted
 

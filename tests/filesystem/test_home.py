@@ -12,7 +12,7 @@ import pytest
 
 from perago.app.local import Home
 from perago.errors import RuntimeConfigError
-from perago.userdirs import home, roots
+from perago.filesystem import home, roots
 
 
 @pytest.fixture(autouse=True)

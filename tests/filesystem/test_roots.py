@@ -13,8 +13,8 @@ import pytest
 
 from perago.app.local import Home
 from perago.errors import RuntimeConfigError
+from perago.filesystem import roots
 from perago.settings import load_settings
-from perago.userdirs import roots
 from tests.filesystems import CannotMount, mounted
 from tests.users import ALICE, MALLORY, as_user, needs_root, shared_directory
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from perago.userdirs import roots
+from perago.filesystem import roots
 
 _NAMES: Final = frozenset({"store", "locks", "rooms", "dev"})
 _FILES: Final = re.compile(

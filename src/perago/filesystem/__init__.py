@@ -1,0 +1,1 @@
+"""Directories on this machine: where they are, who may look inside, and how to walk them."""
