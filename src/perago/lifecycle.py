@@ -245,11 +245,12 @@ class Execution:
             checksum = self._store.checksum
             before = baseline(room, manifest, checksum, self._store.content)
             where = self._claim.execution_id, ref, job.select, room
-            return Directory(*where, before, checksum, rest)
+            return Directory(*where, before, checksum, rest, self._task.spark is not None)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
-        spec = self._task.spark
-        site = replace(site, dropped=self._track.dropped, starting=self._track.starting_spark)
+        spec, step = self._task.spark, self._claim.attempt.logical_task_key
+        track = self._track
+        site = replace(site, dropped=track.dropped, starting=track.starting_spark, step=step)
         engine = self._shells.engines.open(spec.need if spec else None, site)
         undo.callback(self._track.quietly, "failed to close the engine", engine.close)
         return engine
