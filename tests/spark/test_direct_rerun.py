@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from perago.definition import TaskDefinition
 from perago.dev import LakeFSEndpoint
 from perago.protocol.parts import part_of
 from perago.settings import SparkSettings
@@ -17,11 +17,14 @@ from perago.spark.session import AttemptSession
 from perago.testing import Lab
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.spark import rerun_tasks as tasks
+from tests.spark.direct_tasks import DIRECT
+
+Task = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def server(lakefs_server: LakeFSEndpoint) -> Iterator[LakeFSEndpoint]:
-    session = AttemptSession(need_of(tasks.DIRECT.need, SparkSettings()), "x", SparkSettings())
+    session = AttemptSession(need_of(DIRECT.need, SparkSettings()), "x", SparkSettings())
     session.open().range(10).groupBy("id").count().collect()
     session.close()
     yield lakefs_server
@@ -38,7 +41,7 @@ def lab(server: LakeFSEndpoint, tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.mark.parametrize("what", ["tables", "formats", "own_writer"])
 @pytest.mark.parametrize("task", [tasks.direct, tasks.magic], ids=["sent from here", "magic"])
-def test_x13_a_rerun_makes_no_commit(lab: Lab, task: TaskDefinition, what: str) -> None:
+def test_x13_a_rerun_makes_no_commit(lab: Lab, task: Task, what: str) -> None:
     first, second = (lab.run(task, {"what": what}) for _ in range(2))
     assert second.completed, second.reason
     assert second.ref == first.ref == lab.head.id
@@ -51,7 +54,7 @@ def test_x13_a_rerun_makes_no_commit(lab: Lab, task: TaskDefinition, what: str) 
 
 
 @pytest.mark.parametrize("task", [tasks.direct, tasks.magic], ids=["sent from here", "magic"])
-def test_x13_equal_rows_appended_again_are_kept_again(lab: Lab, task: TaskDefinition) -> None:
+def test_x13_equal_rows_appended_again_are_kept_again(lab: Lab, task: Task) -> None:
     for times in (2, 4, 6):
         run = lab.run(task, {"what": "append"})
         assert run.completed, run.reason
