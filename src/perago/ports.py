@@ -384,6 +384,8 @@ class Site:
     """Told which leftovers of an engine were removed."""
     starting: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around the start of an engine that was not running yet."""
+    step: str = ""
+    """Names the step of the workflow: the same for every retry of it."""
 
 
 class Engine(Protocol):

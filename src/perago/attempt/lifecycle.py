@@ -251,11 +251,12 @@ class Execution:
             checksum = self._store.checksum
             before = baseline(attempt_dir, manifest, checksum, self._store.content)
             where = self._claim.execution_id, ref, job.select, attempt_dir
-            return Downloaded(*where, before, checksum, rest)
+            return Downloaded(*where, before, checksum, rest, self._task.spark is not None)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
-        spec = self._task.spark
-        site = replace(site, dropped=self._progress.dropped, starting=self._progress.starting_spark)
+        spec, step = self._task.spark, self._claim.attempt.logical_task_key
+        progress = self._progress
+        site = replace(site, dropped=progress.dropped, starting=progress.starting_spark, step=step)
         engine = self._services.engines.open(spec.need if spec else None, site)
         undo.callback(self._progress.quietly, "failed to close the engine", engine.close)
         return engine

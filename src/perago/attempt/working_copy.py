@@ -12,9 +12,10 @@ from perago.errors import UnpublishableFileError
 from perago.ports import Advance, AttemptDir, Gateway, ObjectAccess, Put, Site, Store
 from perago.protocol.diff import diff
 from perago.protocol.guard import Tree
+from perago.protocol.parts import may_be_renamed, only_names_differ, tables_of
 from perago.protocol.paths import Selection, check_beside, check_local, is_action, plan_download
 from perago.protocol.spark import is_leftover
-from perago.protocol.values import ChangeSet, Manifest, StagedWorkspace, Staging
+from perago.protocol.values import ChangeSet, Entry, Manifest, StagedWorkspace, Staging
 from perago.workspace.neighbours import check_added
 from perago.workspace.scan import Baseline, Source, Stamp, look, survey
 
@@ -73,6 +74,8 @@ class Downloaded:
     checksum: str
     rest: tuple[str, ...] = ()
     """What lies below the prefix and was left out: excluded, or not included."""
+    by_spark: bool = False
+    """Whether names of part files may be Spark's, which mean nothing (X13)."""
 
     @property
     def root(self) -> Path:
@@ -92,8 +95,17 @@ class Downloaded:
         """Read the wanted state and compare; refuse what could not be downloaded again (D2)."""
         found = look(self.attempt_dir, self.select, self.checksum, self.before)
         steps = diff(self.before.manifest, found.manifest)
+        if self.by_spark and self._is_renamed(steps, found.manifest):
+            return Change(self.base, ChangeSet(), self.before.manifest)
         check_beside(steps.added, self.rest)
         return Change(self.base, steps, found.manifest, found.stamps)
+
+    def _is_renamed(self, steps: ChangeSet, after: Manifest) -> bool:
+        """Tell whether the files of A are there, only under other names of Spark's."""
+        if not may_be_renamed(steps):
+            return False
+        held = {path: self.before.held(path) for path in steps.removed}
+        return only_names_differ(steps, held, after)
 
     def stage(self, stage: Stage, change: Change) -> None:
         """Create the branch, upload new and changed files as they were compared (S3, V6)."""
@@ -213,7 +225,8 @@ class OnBranch:
 
     def changes(self) -> ChangeSet:
         """Compare with A, after removing what Spark left beside data unless A had it too."""
-        return self._mapped(self._scrubbed())
+        steps = self._mapped(self._scrubbed())
+        return ChangeSet() if self._is_renamed(steps) else steps
 
     def change(self) -> Change:
         """Compare, and refuse what may not be written or could not be read back (S2, S3)."""
@@ -225,6 +238,8 @@ class OnBranch:
                     remedy="name paths with workspace.path(), without '..'",
                 )
         steps = self._mapped(found)
+        if self._is_renamed(steps):
+            return Change(self.base, ChangeSet())
         check_local(self.select, steps.uploads)
         check_added(self, steps)
         return Change(self.base, steps)
@@ -240,6 +255,19 @@ class OnBranch:
                 "the staging branch changed while it was committed",
                 remedy="let the body end only when all its Spark jobs have",
             )
+
+    def _is_renamed(self, steps: ChangeSet) -> bool:
+        """Tell whether the files of A are on the branch, only under other names of Spark's."""
+        if self.staging is None or not may_be_renamed(steps):
+            return False
+        before: dict[str, Entry] = {}
+        after: dict[str, Entry] = {}
+        for table in tables_of(steps):
+            root = self.select.key(f"{table}/" if table else "")
+            for ref, found in ((self.base, before), (self.staging.branch, after)):
+                listing = self.store.listing(self.repository, ref, root)
+                found.update(plan_download(self.select, listing))
+        return only_names_differ(steps, before, after)
 
     def _scrubbed(self) -> ChangeSet:
         """Read the raw keys that changed on the branch; leftovers among the new ones go."""

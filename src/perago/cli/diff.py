@@ -26,17 +26,29 @@ def diff(
     ] = "main",
     repository: Repo = None,
     prefix: Annotated[str, typer.Option(help="Only paths below this directory.")] = "/",
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Compare the schema and rows of tables, too.")
+    ] = False,
+    most_mb: Annotated[
+        int, typer.Option("--most-mb", min=0, help="With --rows: leave out tables above this size.")
+    ] = 256,
     store: StoreName = "embedded",
     as_json: AsJson = False,
 ) -> None:
-    """List the files that differ between two versions, or what the newest commit changed."""
+    """List the files that differ between two versions, or what the newest commit changed.
+
+    Says of a table whose part files differ only in their names, that it does.
+    """
     from perago.app.local import home_here
+    from perago.cli.tables import Versions
 
     select = selection_of(prefix)
     place, name = place_of(home_here(), store, repository)
     new = place.commit(name, right)
     old = place.commit(name, left or new.parent or new.id)
     found = place.diff(name, old.id, new.id, select.root)
+    versions = Versions(place, name, old.id, new.id)
+    tables = list(versions.tables(found, most_mb * 1_000_000 if rows else None))
     if as_json:
         emit(
             {
@@ -46,6 +58,7 @@ def diff(
                 "added": found.added,
                 "changed": found.changed,
                 "removed": found.removed,
+                "tables": [table.as_json() for table in tables],
             }
         )
         return
@@ -58,3 +71,5 @@ def diff(
     ):
         for path in paths:
             say(f"[{colour}]{sign}[/{colour}] {plain(path)}")
+    for table in tables:
+        say(f"[bold]=[/bold] {plain(table.table or '/')}: {plain(table)}")

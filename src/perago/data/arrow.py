@@ -58,7 +58,7 @@ def measure(workspace: Path, table: str, wanted: Sequence[Measure]) -> Table | N
     if files.problem:
         return Table({}, 0, problem=files.problem)
     try:
-        data = _read(files)
+        data = open_table(files)
         return _measured(data, files, workspace, wanted)
     except (pa.ArrowException, OSError) as error:
         # Arrow may name the absolute path, which is of no use once the attempt is gone.
@@ -66,7 +66,7 @@ def measure(workspace: Path, table: str, wanted: Sequence[Measure]) -> Table | N
         return Table({}, 0, problem=f"cannot be read: {text}")
 
 
-def _read(files: Files) -> ds.Dataset:
+def open_table(files: Files) -> ds.Dataset:
     """Open a table; names of partitions are text, whatever they look like."""
     fmt = _format(files)
     found = [partition_of(path.relative_to(files.root)) or () for path in files.paths]
@@ -297,7 +297,7 @@ def _orphans(data: ds.Dataset, item: Orphans, workspace: Path) -> Found:
         return Found(problem=f"there is no table at {item.other!r}")
     if files.problem:
         return Found(problem=f"{item.other!r} {files.problem}")
-    other = _read(files).schema
+    other = open_table(files).schema
     for ours, theirs in zip(item.columns, item.other_columns, strict=True):
         if theirs not in other.names:
             return Found(problem=f"of {item.other!r}, {missing(theirs, other.names)}")
@@ -305,7 +305,7 @@ def _orphans(data: ds.Dataset, item: Orphans, workspace: Path) -> Found:
         if problem := refuse_pair(*types):
             return Found(problem=problem)
     ours = _texts(_keys(data, item.columns))
-    theirs = _texts(_keys(_read(files), item.other_columns))
+    theirs = _texts(_keys(open_table(files), item.other_columns))
     names = ours.column_names
     theirs = theirs.group_by(names, use_threads=False).aggregate([])
     lost = ours.join(theirs, names, join_type="left anti", use_threads=False)

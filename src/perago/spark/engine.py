@@ -14,7 +14,7 @@ from perago.protocol.values import ChangeSet
 from perago.settings import SparkSettings
 from perago.spark import direct
 from perago.spark.errors import explained
-from perago.spark.places import DirectPlace, LocalPlace, NearbyPlace, Place
+from perago.spark.places import DirectPlace, LocalPlace, NearbyPlace, Place, Salts
 from perago.spark.session import AttemptSession
 from perago.spark.sharing import check_shared
 from perago.spark.workspace import SparkWorkspace
@@ -112,7 +112,10 @@ def _session(need: SparkNeed, site: Site, settings: SparkSettings) -> AttemptSes
 
 
 def _place(site: Site, session: AttemptSession, *, nearby: bool) -> Place | None:
+    salts = Salts(site.step)
     if site.in_place is not None:
         stored = site.in_place
-        return NearbyPlace(stored, session.check) if nearby else DirectPlace(stored)
-    return None if site.root is None else LocalPlace(site.root, site.before, site.dropped)
+        return NearbyPlace(stored, session.check, salts) if nearby else DirectPlace(stored)
+    if site.root is None:
+        return None
+    return LocalPlace(site.root, site.before, site.dropped, salts)

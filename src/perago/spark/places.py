@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path, PurePath, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -15,7 +17,9 @@ from perago.data.files import find, is_data, kind_of, partition_of
 from perago.errors import UsageError
 from perago.filesystem import trees
 from perago.ports import InPlace
+from perago.protocol.parts import PLAIN_FORMATS
 from perago.protocol.spark import is_left_by_spark, is_leftover
+from perago.spark.naming import files_below, rename_parts
 
 GLOB = re.compile(r"[*?\[\]{}]")
 
@@ -39,6 +43,29 @@ class How:
 
     mode: str
     partitions: bool = False
+    format: str = "parquet"
+
+    @property
+    def has_names(self) -> bool:
+        """Tell whether the names of its files are free to choose: nothing else mentions them."""
+        return self.format in PLAIN_FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class Salts:
+    """What keeps rows that are appended twice in two files, however equal they are.
+
+    A retry of the step makes the same ones again.
+    """
+
+    step: str = ""
+    _counts: defaultdict[str, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
+
+    def of(self, path: str, how: How, base: str = "") -> str:
+        """Return the salt of the next write to a path; a table that is replaced has none."""
+        if how.mode != "append":
+            return ""
+        return "\0".join((self.step, base, path, str(next(self._counts[path]))))
 
 
 Write = Callable[[str, str], None]
@@ -64,8 +91,11 @@ class Place(Protocol):
         """Find a table; None when there is no file."""
         ...
 
-    def save(self, path: str, how: How, write: Write) -> None:
-        """Have a table written, where and in which mode this place can take it."""
+    def save(self, path: str, how: How, write: Write) -> bool:
+        """Have a table written, where and in which mode this place can take it.
+
+        True: files that Spark may have seen have other names now.
+        """
         ...
 
     def scrub(self) -> None:
@@ -81,6 +111,7 @@ class LocalPlace:
     before: Mapping[str, object]
     dropped: Callable[[Sequence[str]], None] = lambda _: None
     """Told what was removed."""
+    salts: Salts = field(default_factory=Salts)
 
     def source(self, path: str) -> str:
         """Read and write at the same place."""
@@ -105,9 +136,13 @@ class LocalPlace:
         names = tuple(name for name, _ in partition_of(first) or ())
         return Stored(address, files.format, files.problem, names, f"{address}/{first}")
 
-    def save(self, path: str, how: How, write: Write) -> None:
-        """Leave it to Spark."""
+    def save(self, path: str, how: How, write: Write) -> bool:
+        """Leave it to Spark, then name what is new by its content."""
+        before = files_below(self.root, path)
         write(how.mode, self.target(path))
+        if not how.has_names:
+            return False
+        return bool(rename_parts(self.root, path, before, self.salts.of(path, how)))
 
     def scrub(self) -> None:
         """Remove leftovers, unless the input had them (then they are content)."""
@@ -185,14 +220,18 @@ class DirectPlace:
         names = tuple(name for name, _ in partition_of(first) or ())
         return Stored(address, *kind_of(sizes), names, f"{address}/{first}")
 
-    def save(self, path: str, how: How, write: Write) -> None:
-        """Leave it to Spark, except single partitions: its committer cannot replace those."""
+    def save(self, path: str, how: How, write: Write) -> bool:
+        """Leave it to Spark, except single partitions: its committer cannot replace those.
+
+        Names stay as they are: to rename an object is to copy it.
+        """
         if not how.partitions:
             write(how.mode, self.target(path))
-            return
+            return False
         before = self._data(path)
         write("append", self.target(path))
         self._replace(before, self._data(path) - before)
+        return False
 
     def _data(self, path: str) -> set[str]:
         return {name for name in self.stored.paths(path) if not is_leftover(name)}
@@ -216,13 +255,14 @@ class NearbyPlace(DirectPlace):
 
     check: Callable[[], None]
     """Raises when the attempt is lost."""
+    salts: Salts = field(default_factory=Salts)
 
-    def save(self, path: str, how: How, write: Write) -> None:
+    def save(self, path: str, how: How, write: Write) -> bool:
         """Write to the scratch directory, then bring the files to where the mode wants them."""
         self.target(path)  # Refuses a task that is read-only.
         before = set() if how.mode == "append" else self._data(path)
         if before and how.mode == "ignore":
-            return
+            return False
         if before and how.mode == "error":
             raise UsageError(
                 f"write to {path!r}: there is something already",
@@ -232,11 +272,15 @@ class NearbyPlace(DirectPlace):
         with TemporaryDirectory(prefix="written-", dir=self.stored.scratch) as directory:
             write("append", f"file://{Path(directory).absolute()}")
             self.check()
+            if how.has_names:
+                salt = self.salts.of(path, how, self.stored.source)
+                rename_parts(Path(directory), "", salt=salt)
             new = {*self.stored.bring(Path(directory), path, lambda _: self.check())}
         if how.partitions:
             self._replace(before - new, new)
         elif how.mode == "overwrite":
             self.stored.remove(sorted(before - new))
+        return False
 
 
 def _is_left(directory: int, entry: os.DirEntry[str], path: str) -> bool:

@@ -74,11 +74,13 @@ class SparkWorkspace:
         partitions = mode == "overwrite" and bool(columns) and self._is_dynamic(options or {})
         if mode == "overwrite" and not partitions:
             _refuse_own_source(df, path, target)
-        self._place.save(
+        renamed = self._place.save(
             path.removesuffix("/"),
-            How(mode, partitions),
+            How(mode, partitions, format.lower()),
             lambda how, where: writer.mode(how).save(where),
         )
+        if renamed:  # A cached table knows the files under their first names.
+            self.spark.catalog.refreshByPath(target)
 
     def table(self, path: str, name: str | None = None, *, format: str | None = None) -> DataFrame:  # noqa: A002 - as above
         """Read a table and make it known to ``spark.sql`` under ``name``, or its last segment."""

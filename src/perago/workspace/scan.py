@@ -55,6 +55,10 @@ class Baseline:
         stamp = self.stamps.get(path)
         return self.times_tell and stamp == found and stamp[2] < self.taken_ns - _RACY_NS
 
+    def held(self, path: str) -> Entry:
+        """Return what a file held by the hash of new files, where that is known."""
+        return self.hashes.get(path) or self.content(self.manifest[path])
+
 
 @dataclass(frozen=True, slots=True)
 class Scanned:

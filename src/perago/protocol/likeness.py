@@ -1,0 +1,47 @@
+"""How alike two versions of one table are, beyond the bytes of their files (X13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Alike = Literal["names", "rows", "schema", "different", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What two versions of a table have in common; the order of rows does not count.
+
+    ``names``: every byte, only files are called otherwise. ``rows``: the schema and every row.
+    ``schema``: the columns and their types, but not the rows. ``different``: not even the schema.
+    ``unknown``: they were not compared, and ``why`` says the reason.
+    """
+
+    table: str
+    alike: Alike
+    before: int | None = None
+    """How many rows there were."""
+    after: int | None = None
+    why: str = ""
+
+    def __str__(self) -> str:
+        match self.alike:
+            case "names":
+                return "only the names of files differ"
+            case "rows":
+                return f"the same schema and the same rows ({self.after:,}), in other files"
+            case "schema":
+                return f"the same schema, other rows ({self.before:,} before, {self.after:,} after)"
+            case "different":
+                return "another schema"
+            case "unknown":
+                return f"not compared: {self.why}"
+
+    def as_json(self) -> dict[str, object]:
+        """Return it as plain values."""
+        return {
+            "table": self.table,
+            "alike": self.alike,
+            "rows": None if self.before is None else [self.before, self.after],
+            "why": self.why,
+        }
