@@ -231,6 +231,13 @@ def test_every_package_stands_on_one_floor() -> None:
     assert sorted(standing) == sorted({m.name.split(".")[1] for m in MODULES if "." in m.name})
 
 
+def test_the_architecture_page_shows_the_floors() -> None:
+    page = (SOURCE.parent / "docs/explanation/architecture.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", page, flags=re.MULTILINE)
+    shown = {name: int(floor) for floor, name in rows}
+    assert shown == {name: at for at, floor in enumerate(FLOORS, 1) for name in floor}
+
+
 def test_packages_import_from_lower_floors_only() -> None:
     floor_of = {name: number for number, floor in enumerate(FLOORS) for name in floor}
     upwards = {
