@@ -2,7 +2,7 @@
 
 ``python scripts/structure.py`` prints the table of the architecture page; with ``--write`` it puts
 it there.
-"""
+"""  # noqa: INP001 - run from the checkout, not shipped
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class Structure:
         """Write the floors, the imports and the lines as a table, from the top down."""
         arrows = sum(map(len, self.arrows.values()))
         total = sum(map(self.lines, self.arrows))
+        counted = f"{len(self.arrows)} packages and modules on {len(self.floors)} floors"
         rows = [
-            f"{len(self.arrows)} packages and modules on {len(self.floors)} floors,"
-            f" {arrows} imports between them, none upwards; {total:,} lines.",
+            f"{counted}, {arrows} imports between them, none upwards; {total:,} lines.",
             "",
             "| floor | package | lines | imports |",
             "| --- | --- | --- | --- |",

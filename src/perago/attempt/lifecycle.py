@@ -38,10 +38,10 @@ from perago.attempt.publisher import Publisher, Target
 from perago.attempt.report import report
 from perago.attempt.services import AttemptServices
 from perago.attempt.staging import Stage
-from perago.attempt.working_copy import Change, Downloaded, OnBranch, WorkingCopy
+from perago.attempt.working_copy import Change, Downloaded, OnBranch, WorkingCopy, download
 from perago.attempt.working_directory import in_place
 from perago.errors import PeragoError, ResultError
-from perago.ports import AttemptDir, Engine, Fetch, Published, Site
+from perago.ports import AttemptDir, Engine, Published, Site
 from perago.protocol import audit, lineage
 from perago.protocol.data import GuardResult, told
 from perago.protocol.diff import diff
@@ -62,7 +62,6 @@ from perago.protocol.values import (
 from perago.redaction import hidden_facts, hide
 from perago.tasks.declaration import Role, TaskDefinition
 from perago.tasks.metrics import SinkRecorder
-from perago.workspace.scan import baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,22 +235,11 @@ class Execution:
 
     def _download(self, job: Job, attempt_dir: AttemptDir) -> Downloaded:
         with self._progress.phase(Phase.DOWNLOAD):
-            repository, ref = job.workspace.repository, job.workspace.ref
-            manifest, rest = plan_with_rest(
-                job.select, self._store.listing(repository, ref, job.select.root)
-            )
-            wanted = [
-                Fetch(job.select.key(path), entry, attempt_dir.workspace / path)
-                for path, entry in manifest.items()
-            ]
-            total = sum(entry.size for entry in manifest.values())
-            meter = self._progress.meter(Phase.DOWNLOAD, total)
-            self._store.fetch(repository, ref, wanted, meter)
-            self._progress.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
-            checksum = self._store.checksum
-            before = baseline(attempt_dir, manifest, checksum, self._store.content)
-            where = self._claim.execution_id, ref, job.select, attempt_dir
-            return Downloaded(*where, before, checksum, rest, self._task.spark is not None)
+            given = job.workspace, job.select, attempt_dir
+            before, rest = download(*given, self._store, self._progress)
+            where = self._claim.execution_id, job.workspace.ref, job.select, attempt_dir
+            by_spark = self._task.spark is not None
+            return Downloaded(*where, before, self._store.checksum, rest, by_spark)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec, step = self._task.spark, self._claim.attempt.logical_task_key

@@ -7,17 +7,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from perago.attempt.progress import AttemptProgress
 from perago.attempt.staging import Stage
 from perago.errors import UnpublishableFileError
-from perago.ports import Advance, AttemptDir, Gateway, ObjectAccess, Put, Site, Store
+from perago.ports import Advance, AttemptDir, Fetch, Gateway, ObjectAccess, Put, Site, Store
 from perago.protocol.diff import diff
 from perago.protocol.guard import Tree
 from perago.protocol.parts import may_be_renamed, only_names_differ, tables_of
-from perago.protocol.paths import Selection, check_beside, check_local, is_action, plan_download
+from perago.protocol.paths import (
+    Selection,
+    check_beside,
+    check_local,
+    is_action,
+    plan_download,
+    plan_with_rest,
+)
 from perago.protocol.spark import is_leftover
-from perago.protocol.values import ChangeSet, Entry, Manifest, StagedWorkspace, Staging
+from perago.protocol.values import (
+    ChangeSet,
+    Entry,
+    Manifest,
+    Phase,
+    StagedWorkspace,
+    Staging,
+    WorkspaceInput,
+)
 from perago.workspace.neighbours import check_added
-from perago.workspace.scan import Baseline, Source, Stamp, look, survey
+from perago.workspace.scan import Baseline, Source, Stamp, baseline, look, survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,27 @@ class WorkingCopy(Protocol):
     def confirm(self, staged: StagedWorkspace, change: Change) -> None:
         """Refuse a commit that holds something else than what was compared (S3)."""
         ...
+
+
+def download(
+    workspace: WorkspaceInput,
+    select: Selection,
+    attempt_dir: AttemptDir,
+    store: Store,
+    progress: AttemptProgress,
+) -> tuple[Baseline, tuple[str, ...]]:
+    """Fill the attempt directory with the files of A; return them, and the paths left out."""
+    repository, ref = workspace.repository, workspace.ref
+    manifest, rest = plan_with_rest(select, store.listing(repository, ref, select.root))
+    wanted = [
+        Fetch(select.key(path), entry, attempt_dir.workspace / path)
+        for path, entry in manifest.items()
+    ]
+    total = sum(entry.size for entry in manifest.values())
+    meter = progress.meter(Phase.DOWNLOAD, total)
+    store.fetch(repository, ref, wanted, meter)
+    progress.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
+    return baseline(attempt_dir, manifest, store.checksum, store.content), rest
 
 
 @dataclass(frozen=True, slots=True)
