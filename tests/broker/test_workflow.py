@@ -262,7 +262,11 @@ MISTAKES: dict[str, tuple[object, str, str]] = {
         "(g) is a FORK_JOIN without a JOIN",
         "add a JOIN",
     ),
-    "join without a fork": (flow(simple("a"), join("j", "a")), "without a FORK_JOIN", "directly after"),
+    "join without a fork": (
+        flow(simple("a"), join("j", "a")),
+        "without a FORK_JOIN",
+        "directly after",
+    ),
     "join on nothing": (flow(fork("f", [simple("a")]), join("j")), "joinOn is empty", "last task"),
     "join on an unknown task": (
         flow(fork("f", [simple("alpha")]), join("j", "alhpa")),
