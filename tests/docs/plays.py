@@ -79,6 +79,10 @@ def _damaged(project: Path) -> None:
             stored.write_text(text)
 
 
+def _without_breakpoint(project: Path) -> None:
+    _replaced(project / "tasks.py", r"    breakpoint\(\)\n", "")
+
+
 def _misspelt(project: Path) -> None:
     _replaced(project / "shop.json", r"load\.output\.workspace", "laod.output.workspace")
 
@@ -126,7 +130,11 @@ PLAYS = {
     ),
     "docs/howto/guard-a-workspace.md": Play(),
     "docs/howto/guard-a-table.md": Play(),
-    "docs/howto/debug.md": Play(before=PROJECT, project="words"),
+    "docs/howto/debug.md": Play(
+        before=PROJECT,
+        project="words",
+        edits={'echo "The lamps go out at dawn." >> data/harbour.txt': _without_breakpoint},
+    ),
     "docs/howto/look-at-history.md": Play(
         before=(
             *ONE_RUN,
