@@ -161,25 +161,23 @@ WINDOW: Final = 800
 
 
 def missing_from_screen(shown: Sequence[str], screen: Sequence[str], ids: Ids) -> str | None:
-    """Do the same for a narrow screen.
+    """Return the first shown line that a narrow screen does not have.
 
-    Lines are wrapped between words there, and the columns of a line may stand in another order.
+    Lines are wrapped between words there. A live table stands below what was printed meanwhile, and
+    its columns have another order, so the order counts in a pipe only.
     """
-    text, end = "\n".join(screen), 0
+    text = "\n".join(screen)
     for line in shown:
-        if not line.strip() or line.strip() == "...":
-            continue
-        begun = _begin_on_screen(re.split(r"\s{2,}", line.strip()), text, end, ids)
-        if begun is None:
+        cells = re.split(r"\s{2,}", line.strip())
+        if cells not in ([""], ["..."]) and not _is_on_screen(cells, text, ids):
             return line
-        end = begun
     return None
 
 
-def _begin_on_screen(cells: Sequence[str], text: str, start: int, ids: Ids) -> int | None:
-    """Return where the first cell ends, when the others are near; None when it is not there."""
+def _is_on_screen(cells: Sequence[str], text: str, ids: Ids) -> bool:
+    """Tell whether the first cell is there, and the others are near."""
     first, *others = (_across(cell) for cell in cells)
-    for found in first[0].finditer(text, start):
+    for found in first[0].finditer(text):
         near = text[found.start() : found.end() + WINDOW]
         pairs = list(zip(first[1], found.groups(), strict=True))
         for pattern, pages in others:
@@ -189,10 +187,11 @@ def _begin_on_screen(cells: Sequence[str], text: str, start: int, ids: Ids) -> i
             pairs += zip(pages, there.groups(), strict=True)
         else:
             if ids.agree(pairs):
-                return found.end()
-    return None
+                return True
+    return False
 
 
 def _across(cell: str) -> tuple[re.Pattern[str], list[str]]:
     pattern, pages = expression(cell)
-    return re.compile(pattern.pattern.removesuffix(r"\s*"), re.DOTALL), pages
+    wrapped = pattern.pattern.removesuffix(r"\s*").replace(".*", f".{{0,{WINDOW}}}?")
+    return re.compile(wrapped, re.DOTALL), pages
