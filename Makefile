@@ -37,7 +37,7 @@ run: $(READY) ## run the example Spark pipeline on this machine, no server neede
 test: $(READY) servers ## run every test (JOBS=2 at a time; JOBS=0 to debug in one process)
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-newcomer: $(READY) ## follow the tutorial in a clone, in a terminal and from a wheel (ARGS="pipe wheel" for some)
+newcomer: $(READY) ## follow README, tutorial and how-tos: in a pipe, a terminal, from a wheel (ARGS="pipe wheel")
 	@UV=$(UV) $(BIN)/python -m tests.newcomer $(ARGS)
 
 soak: $(READY) servers ## 30 minutes of work while executors and servers are killed (ARGS="--minutes 5")

@@ -18,6 +18,9 @@ autodoc_member_order = "bysource"
 # Building needs no network, so names of other projects cannot be looked up.
 nitpick_ignore_regex = [(r"py:.*", r"(?!perago\b).*")]
 
+# Dashes are options of commands: --help stays --help.
+smartquotes_action = "qe"
+
 html_theme = "furo"
 html_title = f"Perago {release}"
 html_show_sphinx = False

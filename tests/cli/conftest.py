@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.environment import clean_environment
 from tests.patience import LIMIT
 
 
@@ -43,11 +44,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def perago(project: Path) -> Perago:
     """Run ``perago`` in the project directory."""
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("PERAGO_", "LAKECTL_", "CONDUCTOR_"))
-    }
+    environment = clean_environment()
 
     def run(*arguments: str, env: dict[str, str] | None = None) -> Answer:
         done = subprocess.run(
@@ -67,11 +64,7 @@ def perago(project: Path) -> Perago:
 @pytest.fixture
 def on_terminal(project: Path) -> Perago:
     """Run ``perago`` in the project directory on a terminal of 80 columns."""
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("PERAGO_", "LAKECTL_", "CONDUCTOR_", "COLUMNS", "NO_COLOR"))
-    } | {"TERM": "xterm-256color"}
+    environment = clean_environment("COLUMNS", "NO_COLOR") | {"TERM": "xterm-256color"}
 
     def run(*arguments: str, columns: int = 80) -> Answer:
         words = [sys.executable, "-m", "perago", *arguments]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typer.main import get_command
 
 from perago.cli.app import app
 from tests.cli.conftest import Answer, Perago
+from tests.environment import clean_environment
 from tests.patience import LIMIT, until
 
 
@@ -75,11 +74,7 @@ class _Shell:
     """A shell in which this Perago is on the PATH, and nothing is configured."""
 
     def __init__(self, directory: Path) -> None:
-        foreign = ("PERAGO_", "LAKECTL_", "CONDUCTOR_")
-        clean = {key: text for key, text in os.environ.items() if not key.startswith(foreign)}
-        self.environment = clean | {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        }
+        self.environment = clean_environment()
         self.directory = directory
         self.before = ""
 

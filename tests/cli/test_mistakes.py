@@ -265,3 +265,25 @@ def test_there_are_enough_of_them() -> None:
 def test_with_json_the_sentence_is_json_too(inside: Perago) -> None:
     answer = inside("log", "--json")
     assert json.loads(answer.err)["error"] == "UsageError"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("run", "--nope"), "--nope"),
+        (("inspect",), "ID"),
+        (("log", "-n", "x"), "--limit"),
+        (("nope",), "nope"),
+        (("repo", "nope"), "nope"),
+    ],
+)
+def test_with_json_a_mistake_in_the_arguments_is_json_too(
+    inside: Perago, words: tuple[str, ...], named: str
+) -> None:
+    answer = inside(*words, "--json")
+    assert answer.code == 2
+    assert answer.out == ""
+    said = json.loads(answer.err)
+    assert said["error"] == "UsageError"
+    assert named in said["message"]
+    assert said["remedy"]

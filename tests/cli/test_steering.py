@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Perago
+from tests.environment import clean_environment
 from tests.patience import LIMIT, until
 
 SLOW = """
@@ -39,9 +39,8 @@ def slow(workspace: Path, params: Params) -> Result:
 def slow(project: Path) -> subprocess.Popen[bytes]:
     """Begin a run that ends when a file is there."""
     (project / "slow.py").write_text(SLOW)
-    environment = {key: text for key, text in os.environ.items() if not key.startswith("PERAGO_")}
     words = [sys.executable, "-m", "perago", "run", "slow", "--json"]
-    begun = subprocess.Popen(words, cwd=project, env=environment, stdout=subprocess.DEVNULL)
+    begun = subprocess.Popen(words, cwd=project, env=clean_environment(), stdout=subprocess.DEVNULL)
     until((project / "begun").exists, "the body")
     return begun
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.environment import clean_environment
 from tests.patience import LIMIT
 
 EXTRAS = (
@@ -70,13 +70,11 @@ def perago(directory: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 
 def python(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    foreign = ("PERAGO_", "LAKECTL_", "CONDUCTOR_")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     absent = next(path for path in (directory, *directory.parents) if (path / "absent").is_dir())
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=directory,
-        env=clean | {"PYTHONPATH": str(absent / "absent")},
+        env=clean_environment() | {"PYTHONPATH": str(absent / "absent")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

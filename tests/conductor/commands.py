@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
+from tests.environment import clean_environment
 from tests.patience import LIMIT
 
 
@@ -54,11 +54,7 @@ def shell(
     lakefs: LakeFSEndpoint | None = None,
 ) -> Shell:
     """Take nothing of the developer's own configuration."""
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("PERAGO_", "LAKECTL_", "CONDUCTOR_"))
-    }
+    environment = clean_environment()
     environment["PERAGO_CACHE_ROOT"] = str(directory / "cache")
     if conductor is not None:
         environment["CONDUCTOR_SERVER_URL"] = conductor.url

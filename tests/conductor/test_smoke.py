@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from perago.brokers.conductor.client import Ask, ConductorClient
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
+from tests.environment import clean_environment
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.patience import LIMIT
 
@@ -27,11 +27,7 @@ def smoke(directory: Path, repository: str, dotenv: str) -> subprocess.Completed
     return subprocess.run(
         [sys.executable, str(SCRIPT), "--repo", repository],
         cwd=place,
-        env={
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("LAKECTL_", "CONDUCTOR_", "PERAGO_"))
-        },
+        env=clean_environment(),
         capture_output=True,
         text=True,
         check=False,

@@ -136,3 +136,13 @@ def test_logs_give_the_last_lines_and_then_what_is_added(tmp_path: Path) -> None
     with log.open("a") as file:
         file.write("ve\n")
     assert next(following) == ("lakefs", "five")
+
+
+def test_a_new_home_is_private_from_the_first_moment(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No note that others could look into it: it was made just now."""
+    home = tmp_path / "home"
+    Instance("default", home).up([])
+    assert home.stat().st_mode & 0o077 == 0
+    assert caplog.messages == []

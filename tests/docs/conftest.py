@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.environment import clean_environment
 from tests.patience import LIMIT
 
 Run = Callable[..., str]
@@ -18,8 +18,7 @@ Run = Callable[..., str]
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Run ``python -m ...`` in the test's directory; show what it said when it fails."""
-    foreign = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    clean = clean_environment()
 
     def python(*arguments: str, fails: bool = False, **environment: str) -> str:
         done = subprocess.run(

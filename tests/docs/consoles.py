@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 PROMPT = "$ "
+MORE = "> "
+"""A command that ends with a backslash goes on behind this."""
 PDB = "(Pdb) "
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _HEX = r"(?<![\w.-])(?=[a-f]*\d)(?:[0-9a-f]{8}|[0-9a-f]{12}|[0-9a-f]{64})(?![\w.])"
@@ -20,6 +23,8 @@ _ID = re.compile(rf"{_UUID}|{_HEX}")
 _VARIES = re.compile(
     rf"(?P<id>{_UUID}|{_HEX})"
     r"|(?P<date>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
+    r"|(?P<clock>\b\d\d:\d\d:\d\d\b)"
+    r"|(?P<pid>\bpid \d+\b)"
     r"|(?P<duration>\b\d+(?:\.\d+)? (?:ms|s|min|h)\b)"
     r"|(?P<server>(?:localhost|127\.0\.0\.1):\d+)"
     r"|(?P<bar>━+)"
@@ -28,6 +33,8 @@ _VARIES = re.compile(
 )
 _PATTERNS = {
     "date": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
+    "clock": r"\d\d:\d\d:\d\d",
+    "pid": r"pid \d+",
     "duration": r"\d+(?:\.\d+)? (?:ms|s|min|h)",
     "server": r"(?:localhost|127\.0\.0\.1):\d+",
     "bar": "━*",
@@ -49,21 +56,33 @@ class Typed:
         return self.command.rstrip().endswith("&")
 
     @property
+    def is_cut(self) -> bool:
+        """Tell whether the command goes on in the next line."""
+        return self.command.endswith("\\") and not self.shown
+
+    @property
     def may_fail(self) -> bool:
         """Tell whether the page shows a failure."""
         return any("FAILED" in line or line.startswith(("error", "✗")) for line in self.shown)
 
 
-def commands(console: str) -> list[Typed]:
-    """Take the text of a console apart; what stands before the first prompt is an excerpt."""
+def commands(*consoles: str) -> list[Typed]:
+    """Take the texts of consoles apart.
+
+    What stands before the first prompt of a console is shown by the last command of the one before.
+    """
     found: list[Typed] = []
-    for line in console.splitlines():
+    for line in "".join(consoles).splitlines():
         if line.startswith(PROMPT):
             found.append(Typed(line.removeprefix(PROMPT)))
+        elif found and found[-1].is_cut and line.startswith(MORE):
+            found[-1] = Typed(f"{found[-1].command}\n{line.removeprefix(MORE)}")
         elif found:
             last = found[-1]
-            keys = (*last.keys, line.removeprefix(PDB)) if line.startswith(PDB) else last.keys
-            found[-1] = Typed(last.command, (*last.shown, line), keys)
+            if line.startswith(PDB):
+                found[-1] = Typed(last.command, last.shown, (*last.keys, line.removeprefix(PDB)))
+            else:
+                found[-1] = Typed(last.command, (*last.shown, line), last.keys)
     return found
 
 
@@ -131,24 +150,48 @@ def missing(shown: Sequence[str], output: Sequence[str], ids: Ids) -> str | None
 def _is_found(line: str, waiting: Iterator[str], ids: Ids) -> bool:
     pattern, pages = expression(line)
     for candidate in waiting:
-        found = pattern.fullmatch(candidate)
+        found = pattern.fullmatch(candidate.removeprefix(PDB))
         if found and ids.agree(list(zip(pages, found.groups(), strict=True))):
             return True
     return False
 
 
+WINDOW: Final = 800
+"""Within how many characters the parts of one line stand on a narrow screen."""
+
+
 def missing_from_screen(shown: Sequence[str], screen: Sequence[str], ids: Ids) -> str | None:
-    """Do the same for a narrow screen, on which lines are wrapped between words."""
-    text, end = "\n".join(screen), 0
+    """Return the first shown line that a narrow screen does not have.
+
+    Lines are wrapped between words there. A live table stands below what was printed meanwhile, and
+    its columns have another order, so the order counts in a pipe only.
+    """
+    text = "\n".join(screen)
     for line in shown:
-        if not line.strip() or line.strip() == "...":
-            continue
-        pattern, pages = expression(line)
-        across = re.compile(pattern.pattern, re.DOTALL)
-        for found in across.finditer(text, end):
-            if ids.agree(list(zip(pages, found.groups(), strict=True))):
-                end = found.end()
-                break
-        else:
+        cells = re.split(r"\s{2,}", line.strip())
+        if cells not in ([""], ["..."]) and not _is_on_screen(cells, text, ids):
             return line
     return None
+
+
+def _is_on_screen(cells: Sequence[str], text: str, ids: Ids) -> bool:
+    """Tell whether the first cell is there, and the others are near."""
+    first, *others = (_across(cell) for cell in cells)
+    for found in first[0].finditer(text):
+        near = text[found.start() : found.end() + WINDOW]
+        pairs = list(zip(first[1], found.groups(), strict=True))
+        for pattern, pages in others:
+            there = pattern.search(near)
+            if there is None:
+                break
+            pairs += zip(pages, there.groups(), strict=True)
+        else:
+            if ids.agree(pairs):
+                return True
+    return False
+
+
+def _across(cell: str) -> tuple[re.Pattern[str], list[str]]:
+    pattern, pages = expression(cell)
+    wrapped = pattern.pattern.removesuffix(r"\s*").replace(".*", f".{{0,{WINDOW}}}?")
+    return re.compile(wrapped, re.DOTALL), pages

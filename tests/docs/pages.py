@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_FENCE = re.compile(r"^```(?P<language>[\w-]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^(?:<!-- not played: (?P<reason>[^\n]+) -->\n+)?"
+    r"```(?P<language>[\w-]*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 _FILE = re.compile(r"# (?P<name>\w+\.py)\n")
 
 
@@ -15,10 +19,18 @@ _FILE = re.compile(r"# (?P<name>\w+\.py)\n")
 class Block:
     language: str
     text: str
+    reason: str | None = None
+    """Why a console of a guide is not played; None when it is."""
 
 
 def text_of(page: str) -> str:
     return (ROOT / page).read_text()
+
+
+def guides() -> list[str]:
+    """List the pages that a newcomer types from: README, tutorial, how-tos."""
+    how_tos = (ROOT / "docs" / "howto").glob("*.md")
+    return ["README.md", "docs/tutorial.md", *sorted(f"docs/howto/{page.name}" for page in how_tos)]
 
 
 def every_page() -> list[str]:
@@ -30,7 +42,8 @@ def every_page() -> list[str]:
 
 def fenced(page: str) -> list[Block]:
     """List the code blocks of a page, in order."""
-    return [Block(match["language"], match["text"]) for match in _FENCE.finditer(text_of(page))]
+    found = _FENCE.finditer(text_of(page))
+    return [Block(match["language"], match["text"], match["reason"]) for match in found]
 
 
 def blocks(page: str, language: str) -> list[str]:

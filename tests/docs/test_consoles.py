@@ -2,19 +2,74 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from perago.dev import ConductorEndpoint, LakeFSEndpoint
 from tests.docs.consoles import Ids, commands, expression, missing, missing_from_screen
-from tests.docs.plays import PLAYS, clean_environment, play
+from tests.docs.pages import fenced, guides
+from tests.docs.plays import PLAYS, chains, play
 from tests.docs.shell import Piped
+from tests.environment import clean_environment
+
+NOT_PLAYED = {
+    "README.md": 2,
+    "docs/howto/deploy.md": 4,
+    "docs/howto/register.md": 1,
+    "docs/howto/use-spark.md": 1,
+}
+"""How many blocks of a page say that they are not played, with the reason before the block."""
 
 
-@pytest.mark.parametrize("page", PLAYS)
-def test_the_consoles_of_a_page(page: str, tmp_path: Path) -> None:
-    with Piped(tmp_path, clean_environment()) as shell:
-        play(page, shell, tmp_path)
+@pytest.mark.parametrize("pages", chains(), ids=lambda pages: Path(pages[0]).stem)
+def test_the_consoles_of_pages(
+    pages: tuple[str, ...], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    programs = {program for page in pages for program in PLAYS[page].programs}
+    if absent := sorted(program for program in programs if not shutil.which(program)):
+        pytest.skip(f"this machine has no {', '.join(absent)}")
+    environment = clean_environment()
+    for server in PLAYS[pages[0]].servers:
+        environment |= SERVERS[server](request)
+    with Piped(tmp_path, environment) as shell:
+        play(pages, shell, tmp_path)
+
+
+def _lakefs(request: pytest.FixtureRequest) -> dict[str, str]:
+    endpoint: LakeFSEndpoint = request.getfixturevalue("lakefs_server")
+    return {
+        "LAKECTL_SERVER_ENDPOINT_URL": endpoint.endpoint,
+        "LAKECTL_CREDENTIALS_ACCESS_KEY_ID": endpoint.access_key_id,
+        "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY": endpoint.secret,
+    }
+
+
+def _conductor(request: pytest.FixtureRequest) -> dict[str, str]:
+    endpoint: ConductorEndpoint = request.getfixturevalue("conductor_server")
+    return {"CONDUCTOR_SERVER_URL": endpoint.url}
+
+
+SERVERS = {"lakefs": _lakefs, "conductor": _conductor}
+
+
+def test_every_console_is_played_or_says_why_not() -> None:
+    """A guide shows commands in consoles; the list of those that are not played is this one."""
+    marked: dict[str, int] = {}
+    for page in guides():
+        shown = [block for block in fenced(page) if block.language in {"console", "sh", "text", ""}]
+        marked |= {page: count} if (count := sum(bool(block.reason) for block in shown)) else {}
+        played = [block for block in shown if not block.reason]
+        assert {block.language for block in played} <= {"console"}, page
+        assert not played or page in PLAYS, page
+    assert marked == NOT_PLAYED
+
+
+def test_a_page_follows_one_that_is_played_before() -> None:
+    pages = list(PLAYS)
+    assert [page for page in pages if PLAYS[page].follows not in {"", *pages}] == []
+    assert sorted(page for chain in chains() for page in chain) == sorted(pages)
 
 
 def test_a_console_is_commands_and_what_they_show() -> None:
@@ -71,3 +126,13 @@ def test_a_narrow_screen_wraps_between_words() -> None:
     shown = ["✗ count  post guardrail: file 'longest.csv' is missing; correct the task  0.09 s"]
     assert missing_from_screen(shown, screen, Ids()) is None
     assert missing_from_screen([*shown, "more"], screen, Ids()) == "more"
+
+
+def test_a_narrow_screen_may_have_columns_in_another_order() -> None:
+    screen = ["✓  count  0.3 s  published 0123456789ab  +1", "✓  top  0.1 s  read-only"]
+    shown = ["✓ count  published f024a4069072  +1  0.09 s", "✓ top  read-only  0.01 s"]
+    ids = Ids()
+    assert missing_from_screen(shown, screen, ids) is None
+    assert ids.real("f024a4069072") == "0123456789ab"
+    assert missing_from_screen([shown[0].replace("+1", "+2")], screen, Ids())
+    assert missing_from_screen(shown[::-1], screen, Ids()) is None

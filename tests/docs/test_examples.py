@@ -49,7 +49,7 @@ def test_both_readmes_show_the_same_code() -> None:
     english, chinese = blocks("README.md", "python"), blocks("README.zh-CN.md", "python")
     said = re.compile(r'""".*"""|#.*')
     assert [said.sub("", text) for text in english] == [said.sub("", text) for text in chinese]
-    assert blocks("README.md", "sh") == blocks("README.zh-CN.md", "sh")
+    assert blocks("README.md", "console") == blocks("README.zh-CN.md", "console")
 
 
 def test_the_cells_of_the_notebook_page_run(tmp_path: Path, run: Run) -> None:
@@ -58,39 +58,6 @@ def test_the_cells_of_the_notebook_page_run(tmp_path: Path, run: Run) -> None:
         known = "" if "import perago" in text else blocks(BLOCKS, "python")[0]
         (tmp_path / f"cell{number}.py").write_text(known + text)
         run(f"cell{number}")
-
-
-def test_the_tutorial_can_be_followed(tmp_path: Path, run: Run) -> None:
-    declaration, body, test = blocks("docs/tutorial.md", "python")
-    run("perago", "init", "--json")
-    first = run("perago", "run", "workflow.json", "tasks", "--from", "data")
-    assert "count  published" in first
-    assert "read-only" in first
-    assert "nothing to publish" in run("perago", "run", "workflow.json", "tasks")
-
-    tasks = tmp_path / "tasks.py"
-    _edit(tasks, r'@task\(\n    name="count_words".*?\n\)\n', declaration)
-    broken = run("perago", "run", "workflow.json", "tasks", fails=True)
-    assert "PostGuardrailViolation: require_file('longest.csv')" in broken
-    resume = re.search(r"perago run --resume (\S+)", broken)
-    assert resume
-
-    _edit(tasks, r"def count_words.*?\n(?=\n\n)", body)
-    mended = run("perago", "run", "--resume", resume[1][:8])
-    assert "count retry 2  published" in mended
-
-    (tmp_path / "data" / "harbour.txt").write_text("The lamps go out at dawn.\n")
-    again = ("perago", "run", "workflow.json", "tasks", "--from", "data")
-    killed = run(*again, PERAGO_KILL_AT="count:0:after publish")
-    assert "killed by SIGKILL" in killed
-    assert "count retry 1  replaced an abandoned publication with" in killed
-    assert re.search(
-        r"  \w{12}  \S+ \S+  replaced +abandoned$", run("perago", "log", "-n", "2"), re.MULTILINE
-    )
-
-    (tmp_path / "test_longest.py").write_text(test)
-    assert "4 passed" in run(*PYTEST)
-    assert "read-only" in run("perago", "run", "tasks:top_words", "--params", '{"top": 2}')
 
 
 def test_a_project_inside_the_clone_has_its_own_pytest_settings(tmp_path: Path, run: Run) -> None:
@@ -140,10 +107,3 @@ def test_links_of_pages_that_sphinx_does_not_see_resolve(page: str) -> None:
 def _readme(page: str) -> dict[str, str]:
     task, test = blocks(page, "python")
     return {"tasks.py": task, "test_tasks.py": test}
-
-
-def _edit(file: Path, pattern: str, text: str) -> None:
-    """Do to the project what the tutorial tells the reader to do."""
-    edited, count = re.subn(pattern, lambda _: text, file.read_text(), count=1, flags=re.DOTALL)
-    assert count, f"{file.name} has no {pattern}"
-    file.write_text(edited)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+import runpy
 import shlex
 import tomllib
 from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +22,24 @@ from perago.cli import exits
 from perago.cli.app import app
 from perago.notebook import RunResult
 from perago.process.killing import LOG, VARIABLE
+from perago.protocol.audit import confirm_metadata, staged_metadata
 from perago.protocol.budget import Budget
+from perago.protocol.fence import assert_current_attempt_snapshot
+from perago.protocol.lineage import WorkspacePublicationPlan
+from perago.protocol.values import (
+    Attempt,
+    AttemptSnapshot,
+    Claim,
+    StagedWorkspace,
+    Staging,
+    WorkspaceInput,
+)
 from perago.tasks import spec
 from perago.tasks.declaration import task
 from perago.workflow import kinds, scope
 from perago.workflow.controls import Controls
 from perago.workflow.tasks import TaskKind
+from tests.docs.conftest import Run
 from tests.docs.pages import ROOT, blocks, every_page, names_in, rows, sections, text_of
 
 CLI = "docs/reference/cli.md"
@@ -90,6 +106,20 @@ def test_commands_on_every_page_exist(page: str) -> None:
         known = {name for parameter in COMMANDS[found[0]].params for name in parameter.opts}
         used = {word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)}
         assert used <= known, line
+
+
+def test_what_check_shows_of_the_configuration_is_documented(tmp_path: Path, run: Run) -> None:
+    run("perago", "init", "--json")
+    configuration = json.loads(run("perago", "check", "tasks", "--json"))["configuration"]
+    section = sections(CLI)["perago check"]
+    shown = re.findall(r"^  (\w+(?: \w+)*?)  +\S", section, re.MULTILINE)
+    assert shown == list(configuration)
+    assert all(f'"{name}"' in section for name in configuration)
+
+
+def test_dashes_of_options_stay_dashes() -> None:
+    conf = runpy.run_path(str(ROOT / "docs/conf.py"))
+    assert set(conf["smartquotes_action"]).isdisjoint("dDi")
 
 
 # --- exit codes, variables ----------------------------------------------------------------------
@@ -177,6 +207,38 @@ def test_rules_that_a_page_cites_exist(page: str) -> None:
     known = set(re.findall(r"\*\*([A-Z]\d+)\*\*", text_of("docs/reference/rules.md")))
     cited = re.findall(r"\(((?:[GTIDSFPNKRWX]\d+(?:, )?)+)[):]", text_of(page))
     assert {rule for group in cited for rule in group.split(", ")} <= known
+
+
+def test_the_fields_of_the_attempt_fence_are_those_of_the_rule() -> None:
+    rule = re.search(r"\*\*F1\*\*(.*?)\n- ", text_of("docs/reference/rules.md"), re.DOTALL)
+    assert rule
+    same = AttemptSnapshot("workflow", "task", 1, "IN_PROGRESS", 5)
+    others = {
+        "workflow_instance_id": "other",
+        "task_id": "other",
+        "retry_count": 2,
+        "status": "TIMED_OUT",
+        "started_at": 6,
+    }
+    assert names_in(rule[1]) - {"StaleAttemptError"} == set(others)
+    assert set(others) == set(AttemptSnapshot.__dataclass_fields__)
+    assert_current_attempt_snapshot(same, same)
+    for name, value in others.items():
+        fresh: Any = {**asdict(same), name: value}
+        with pytest.raises(errors.StaleAttemptError, match=name):
+            assert_current_attempt_snapshot(same, AttemptSnapshot(**fresh))
+
+
+def test_what_a_merge_says_more_than_a_replacement_is_documented() -> None:
+    section = sections("docs/howto/look-at-history.md")["What the metadata says"]
+    claim = Claim(Attempt("workflow", "task", 0, "step", "name"), {}, "execution")
+    read = WorkspaceInput("repo", "main", "commit", "A")
+    said = staged_metadata(claim, read, "/", Staging("repo", "staging"))
+    plan = WorkspacePublicationPlan("main", "A", "A", "", "key")
+    more = confirm_metadata(said, StagedWorkspace("repo", "staging", "C"), plan)
+    assert {said["perago.phase"], more["perago.phase"]} <= names_in(section)
+    for name in more.keys() - said.keys() - {"perago.staging_commit"}:
+        assert name in names_in(section)
 
 
 # --- the task API -------------------------------------------------------------------------------

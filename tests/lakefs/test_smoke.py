@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perago.dev import LakeFSEndpoint
+from tests.environment import clean_environment
 from tests.faults.proxy import Rule, Say
 from tests.lakefs.bench import Bench
 from tests.lakefs.tasks import GIVEN
@@ -31,7 +31,7 @@ def smoke(
         f"LAKECTL_CREDENTIALS_ACCESS_KEY_ID={endpoint.access_key_id}\n"
         f"LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY={secret or endpoint.secret}\n"
     )
-    env = {key: value for key, value in os.environ.items() if not key.startswith("LAKECTL")}
+    env = clean_environment()
     env["PERAGO_CACHE_ROOT"] = str(directory / "cache")
     return subprocess.run(
         [sys.executable, str(SCRIPT), "--repo", bench.repository],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,9 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.environment import clean_environment
 from tests.patience import LIMIT
-
-FOREIGN = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_", "OTEL_")
 
 
 class Desk:
@@ -28,11 +26,10 @@ class Desk:
     def perago(
         self, *words: str, status: int = 0, also: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        own = {key: text for key, text in os.environ.items() if not key.startswith(FOREIGN)}
         done = subprocess.run(
             [sys.executable, "-m", "perago", *words],
             cwd=self.directory if self.directory.exists() else self.directory.parent,
-            env={**own, "PERAGO_LEDGER": self.ledger, **(also or {})},
+            env={**clean_environment(), "PERAGO_LEDGER": self.ledger, **(also or {})},
             capture_output=True,
             text=True,
             check=False,

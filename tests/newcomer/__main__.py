@@ -1,7 +1,7 @@
 """Plays a newcomer: ``python -m tests.newcomer [pipe] [terminal] [wheel]``.
 
-What is committed is cloned, and the tutorial is typed word by word: with the output in a pipe, and
-in a terminal of 80 columns (tmux). A wheel, installed far from any checkout,
+What is committed is cloned, and README, tutorial and three how-tos are typed word by word: with the
+output in a pipe, and in a terminal of 80 columns (tmux). A wheel, installed far from any checkout,
 does the same. What the pages show is compared with what is shown.
 """
 
@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from tests.docs.pages import ROOT
-from tests.docs.plays import clean_environment, play
+from tests.docs.plays import PLAYS, play
 from tests.docs.shell import Piped, Shell, Terminal
+from tests.environment import clean_environment
 
-PAGES = ("docs/tutorial.md",)
-EXTRAS = "spark"
+IN_THE_CLONE: Final = ("README.md", "docs/tutorial.md")
+HOW_TOS: Final = (
+    "docs/howto/write-a-task.md",
+    "docs/howto/debug.md",
+    "docs/howto/run-on-lakefs.md",
+)
+EXTRAS: Final = "lakefs,spark"
+Open = Callable[[Path, dict[str, str]], Shell]
 
 
 def in_a_pipe(scratch: Path) -> None:
@@ -30,11 +40,15 @@ def in_a_pipe(scratch: Path) -> None:
 
 def in_a_terminal(scratch: Path) -> None:
     """Follow the pages in a clone, in a terminal of 80 columns."""
+    assert shutil.which("tmux"), (
+        "a terminal of 80 columns needs tmux: install it, or leave it out with"
+        ' make newcomer ARGS="pipe wheel"'
+    )
     _in_a_clone(scratch, Terminal)
 
 
 def from_a_wheel(scratch: Path) -> None:
-    """Install a wheel into an environment of its own, and follow the pages that need no clone."""
+    """Install a wheel into an environment of its own, and follow the pages without a clone."""
     uv = os.environ.get("UV", "uv")
     quiet = ("--quiet", "--python", sys.executable)
     made = str(scratch / "dist")
@@ -44,10 +58,9 @@ def from_a_wheel(scratch: Path) -> None:
     programs = scratch / "venv" / "bin"
     into = ("--quiet", "--python", str(programs / "python"))
     _done(uv, "pip", "install", *into, f"{wheel}[{EXTRAS}]", "pytest")
-    clean = clean_environment()
-    environment = clean | {"PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin"}
-    for page in PAGES:
-        _play(page, Piped, scratch, environment, whole=False)
+    environment = clean_environment() | {"PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin"}
+    for page in (*IN_THE_CLONE, *HOW_TOS):
+        _play(page, Piped, _place(scratch, page), environment)
 
 
 HOW: dict[str, Callable[[Path], None]] = {
@@ -57,28 +70,40 @@ HOW: dict[str, Callable[[Path], None]] = {
 }
 
 
-def _in_a_clone(scratch: Path, kind: Callable[[Path, dict[str, str]], Shell]) -> None:
+def _in_a_clone(scratch: Path, kind: Open) -> None:
     clone = scratch / "perago"
     _done("git", "clone", "--quiet", str(ROOT), str(clone))
     environment = clean_environment()
-    programs = environment["PATH"].split(":")
-    without = [place for place in programs if not place.startswith(str(ROOT))]
-    environment["PATH"] = ":".join(without)
-    for page in PAGES:
-        _play(page, kind, clone, environment, whole=True)
+    outside = [place for place in environment["PATH"].split(":") if not place.startswith(str(ROOT))]
+    environment["PATH"] = ":".join(outside)
+    once = frozenset({"make run"})  # the second page that says so is at a reader who has done it
+    for number, page in enumerate(IN_THE_CLONE):
+        also = PLAYS[page].in_a_clone - (once if number else frozenset())
+        _play(page, kind, clone, environment, also)
+        shutil.rmtree(clone / PLAYS[page].project)
+    programs = clone / ".venv" / "bin"
+    activated = environment | {"PATH": f"{programs}:{environment['PATH']}"}
+    for page in HOW_TOS:
+        _play(page, kind, _place(scratch, page), activated)
+
+
+def _place(scratch: Path, page: str) -> Path:
+    place = scratch / Path(page).stem
+    place.mkdir()
+    return place
 
 
 def _play(
     page: str,
-    kind: Callable[[Path, dict[str, str]], Shell],
+    kind: Open,
     directory: Path,
     environment: dict[str, str],
-    *,
-    whole: bool,
+    also: frozenset[str] = frozenset(),
 ) -> None:
+    began = time.monotonic()
     with kind(directory, environment) as shell:
-        play(page, shell, directory, whole=whole)
-    _say(f"  {page}")
+        play((page,), shell, directory, also)
+    _say(f"  {page}  {time.monotonic() - began:.0f} s")
 
 
 def _done(*words: str) -> None:

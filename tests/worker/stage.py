@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from perago.settings import ConductorSettings
 from perago.transfer.wire import path_of
 from perago.worker.state import STATE
 from tests import injection
+from tests.environment import clean_environment
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.patience import LIMIT, scaled, until
 
@@ -31,7 +31,6 @@ SECONDS = LIMIT
 LEASE = str(math.ceil(scaled(4)))
 """A response timeout, as DEEDS_RESPONSE: short, for whoever waits for its end, but for a worker
 that is given little time it must be long enough to be kept."""
-FOREIGN = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_", "OTEL_")
 
 
 def eventually(
@@ -69,9 +68,8 @@ class Stage:
     # --- commands ----------------------------------------------------------------------------
 
     def environment(self, **more: str) -> dict[str, str]:
-        own = {key: text for key, text in os.environ.items() if not key.startswith(FOREIGN)}
         return {
-            **own,
+            **clean_environment(),
             "DEEDS": self.tag,
             "CONDUCTOR_SERVER_URL": self.conductor.url,
             "LAKECTL_SERVER_ENDPOINT_URL": self.lakefs.endpoint,

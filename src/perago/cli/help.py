@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from perago.cli.examples import EXAMPLES
+from perago.errors import UsageError
 
 _OTHERS: Final = "Commands"
+_MISTAKE: Final[type[Any]] = typer.BadParameter.__bases__[0]
+"""What the parser raises for every mistake in the arguments."""
 
 
 class Command(TyperCommand):
-    """A command whose help has headings that stand out."""
+    """A command whose help has headings that stand out, and whose mistakes may be JSON."""
+
+    def make_context(self, info_name: Any, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """Parse the arguments."""
+        with _mistakes(args):
+            return super().make_context(info_name, args, *rest, **extra)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help text."""
@@ -31,6 +40,16 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """A group that shows its commands under the headings they were given."""
+
+    def make_context(self, info_name: Any, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """Parse the arguments."""
+        with _mistakes(args):
+            return super().make_context(info_name, args, *rest, **extra)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is named."""
+        with _mistakes(args):
+            return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help text."""
@@ -53,6 +72,20 @@ class Group(TyperGroup):
             with formatter.section(heading):
                 # A common width keeps the texts of all sections in one column.
                 formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
+
+
+@contextmanager
+def _mistakes(args: list[str]) -> Iterator[None]:
+    """Let a mistake in the arguments be told as JSON, where JSON is wanted."""
+    as_json = "--json" in args
+    try:
+        yield
+    except _MISTAKE as error:
+        if not as_json:
+            raise
+        raise UsageError(
+            error.format_message().rstrip("."), remedy="--help lists what can be given"
+        ) from error
 
 
 def _begin(ctx: Any, formatter: Any) -> None:

@@ -118,6 +118,7 @@ class Instance:
     def up(self, servers: Collection[ServerName] = USUAL, blocks: Blocks = "local") -> None:
         """Make these servers run; one that runs already is left alone."""
         wanted = [s for s in SERVERS if s in servers or (s == "s3" and blocks == "s3")]
+        home.claim(self.directory.parent.parent)  # Before the lock, which would make it for all.
         with self._locked():
             record = self._prepared(blocks)
             missing = [server for server in wanted if not _runs(record, server)]
@@ -169,7 +170,6 @@ class Instance:
         return self.directory / "instance.json"
 
     def _prepared(self, blocks: Blocks) -> InstanceRecord:
-        home.claim(self.directory.parent.parent)
         for folder in (self.directory.parent, self.directory, self.directory / "logs"):
             folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIRECTORY)
         record = load(self._file) or InstanceRecord(name=self.name, blocks=blocks)

@@ -22,6 +22,7 @@ from perago.brokers.local import RunStatus, State
 from perago.dev import LakeFSEndpoint
 from perago.stores.embedded import EmbeddedStore
 from tests import injection
+from tests.environment import clean_environment
 from tests.faults.bodies.body import BASE, Body
 from tests.faults.bodies.checking import (
     BRANCH,
@@ -40,7 +41,6 @@ from tests.patience import LIMIT, Deadline, scaled
 
 ROOT = Path(__file__).parents[3]
 MODULE = "tests.faults.bodies.tasks"
-FOREIGN = ("PERAGO_", "LAKECTL_", "CONDUCTOR_", "PYTEST_", "OTEL_", "COV_", "ACTS")
 CASE_SECONDS = scaled(300)
 MEMORY_KB = 6 << 20
 UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -166,10 +166,9 @@ class Stage:
             )
 
     def environment(self) -> dict[str, str]:
-        own = {key: text for key, text in os.environ.items() if not key.startswith(FOREIGN)}
         lakefs = self.lakefs
         return {
-            **own,
+            **clean_environment("COV_", "ACTS"),
             "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
             "PERAGO_HOME": str(self.home),
             "PERAGO_WORKSPACE_ROOT": str(self.place / "ground" / "rooms"),
