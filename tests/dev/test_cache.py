@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.dev.builds import Workshop
+from perago.dev.builds import Builder
 from perago.dev.cache import Cache, Made, flaw, sha256
 from perago.dev.errors import BuildFailedError, WrongContentError
 from perago.dev.narration import Silent
@@ -118,9 +118,9 @@ def test_a_jar_with_other_bytes_than_pinned_is_refused(
 ) -> None:
     client = [sys.executable, "-c", "import sys; open(sys.argv[2], 'w').write('evil')"]
     monkeypatch.setattr(Tools, "maven_artifact", lambda _: client)
-    workshop = Workshop(cache, Tools(cache, Silent(), {"PATH": ""}), Silent())
+    builder = Builder(cache, Tools(cache, Silent(), {"PATH": ""}), Silent())
     with pytest.raises(WrongContentError, match=r"instead of [0-9a-f]{64}; check the proxy"):
-        cache.provide(RECIPE, lambda directory: workshop.make(RECIPE, directory), Silent())
+        cache.provide(RECIPE, lambda directory: builder.make(RECIPE, directory), Silent())
     assert not cache.place(RECIPE).exists()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perago.dev.builds import Workshop
+from perago.dev.builds import Builder
 from perago.dev.cache import Cache
 from perago.dev.commands import Command
 from perago.dev.errors import BuildFailedError
@@ -32,12 +32,12 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note what would be made, and make something small instead."""
     names: list[str] = []
 
-    def make(_: Workshop, recipe: Recipe, directory: Path) -> None:
+    def make(_: Builder, recipe: Recipe, directory: Path) -> None:
         names.append(recipe.name)
         for name in recipe.programs:
             (directory / name).write_text(name)
 
-    monkeypatch.setattr(Workshop, "make", make)
+    monkeypatch.setattr(Builder, "make", make)
     return names
 
 

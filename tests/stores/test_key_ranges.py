@@ -87,7 +87,7 @@ def test_x6_the_parts_are_even_enough_for_any_distribution(crowd: str) -> None:
     assert sum(sizes) == len(keys)
     assert len([size for size in sizes if size]) >= 12
     assert max(sizes) <= 0.3 * len(keys), sizes
-    shelf = here.shelf
+    shelf = here.listing
     assert isinstance(shelf, Sorted)
 
 

@@ -1,4 +1,4 @@
-"""Settings become concrete shells here, and only here."""
+"""Settings become the objects of a local run here, and only here."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class LocalWork:
     """Tasks that no module declares: for executors of this process."""
 
     def __call__(self, send: Send) -> Work:
-        """Open this executor's own shells."""
+        """Open what this executor calls: store, log, broker."""
         tasks = {**load_tasks(self.modules), **(self.own or {})}
         home, clock = home_of(self.settings), SystemClock()
         store = open_store(home, self.settings, self.store)

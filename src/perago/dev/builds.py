@@ -17,7 +17,7 @@ from perago.dev.unpacking import unpack
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class Builder:
     """Makes the content of one directory of the cache."""
 
     cache: Cache

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from perago.dev.builds import Workshop
+from perago.dev.builds import Builder
 from perago.dev.cache import Cache, flaw
 from perago.dev.docker import IMAGES, container_words
 from perago.dev.narration import Narrator, Silent
@@ -83,6 +83,6 @@ class Sources:
         return Path(found) if found and re.search(exact, answer(found, "--version")) else None
 
     def _made(self, wanted: Program) -> Path:
-        workshop = Workshop(self.cache, self.tools, self.narrator)
-        make = partial(workshop.make, wanted.recipe)
+        builder = Builder(self.cache, self.tools, self.narrator)
+        make = partial(builder.make, wanted.recipe)
         return self.cache.provide(wanted.recipe, make, self.narrator) / wanted.file

@@ -22,7 +22,7 @@ _PROBES_FOR_A_PART: Final = 48
 class Listed:
     """One commit's keys below a root, on some store."""
 
-    shelf: PagedListing
+    listing: PagedListing
     repository: str
     commit: str
     root: str = ""
@@ -56,7 +56,7 @@ class Listed:
         return sorted(cutting.spans(), key=lambda span: span.after)
 
     def _page(self, after: str, limit: int) -> list[ObjectInfo]:
-        return list(self.shelf.page(self.repository, self.commit, self.root, after, limit))
+        return list(self.listing.page(self.repository, self.commit, self.root, after, limit))
 
     def first_after(self, key: str) -> str | None:
         """Return the next key, or None at the end."""

@@ -62,12 +62,12 @@ def verify(listed: Listed, scratch: Path, seen: Seen = lambda _objects, _bytes: 
 def check(listed: Listed, infos: Sequence[ObjectInfo], scratch: Path) -> Verified:
     """Check some objects of a commit at once."""
     wanted = [info for info in infos if info.kind == "object"]
-    shelf = listed.shelf
+    listing = listed.listing
     found = parallel.each(
         wanted,
-        lambda info, _: shelf.check(listed.repository, listed.commit, info, scratch),
+        lambda info, _: listing.check(listed.repository, listed.commit, info, scratch),
         lambda _: None,
-        threads=shelf.readers,
+        threads=listing.readers,
     )
     damages = [damage for damage in found if damage is not None]
     return Verified(

@@ -1,7 +1,7 @@
 """Puts faults between an attempt and its world; after a crash the power is off.
 
 A killed process does nothing more, so once a fault has crashed the attempt every further call on
-any shell raises too: no cleanup, no report, just what was there at that instant.
+any service raises too: no cleanup, no report, just what was there at that instant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ S = TypeVar("S")
 
 
 class Switch:
-    """One attempt's connection to its shells."""
+    """One attempt's connection to its services."""
 
     def __init__(self, faults: Sequence[Fault], scene: Scene) -> None:
         self._faults = faults
@@ -68,7 +68,7 @@ class Switch:
 
 
 class _Wired:
-    """Any shell, with every method call led through the switch."""
+    """Any service, with every method call led through the switch."""
 
     def __init__(
         self, inner: object, through: Callable[[str, Callable[[], object]], object]

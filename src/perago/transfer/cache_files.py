@@ -26,7 +26,7 @@ PACKS: Final = "packs"
 TRIMMED: Final = "trimmed"
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVATE_TO_READ: Final = 0o400
-_SHELF: Final = re.compile(r"[0-9a-f]{2}")
+_SHARD: Final = re.compile(r"[0-9a-f]{2}")
 _PACK: Final = re.compile(r"[0-9a-f]{16}\.pack")
 _DRAFT: Final = re.compile(r"new-\d+-[0-9a-f]{32}")
 _FILES: Final = re.compile(
@@ -162,13 +162,13 @@ def _places(top: int) -> Iterator[tuple[str, Callable[[str], bool]]]:
     """Name the directories that hold contents, each with what tells its files."""
     yield PACKS, _is_pack
     for algorithm in _LENGTHS:
-        for shelf in _names(top, algorithm):
-            if _SHELF.fullmatch(shelf):
-                yield f"{algorithm}/{shelf}", partial(_is_content, algorithm, shelf)
+        for shard in _names(top, algorithm):
+            if _SHARD.fullmatch(shard):
+                yield f"{algorithm}/{shard}", partial(_is_content, algorithm, shard)
 
 
-def _is_content(algorithm: str, shelf: str, name: str) -> bool:
-    return name.startswith(shelf) and _is_digest(algorithm, name)
+def _is_content(algorithm: str, shard: str, name: str) -> bool:
+    return name.startswith(shard) and _is_digest(algorithm, name)
 
 
 def _kept(top: int, above: str, ours: Callable[[str], bool]) -> Iterator[Kept]:
@@ -194,8 +194,8 @@ def _is_ours(top: int, name: str) -> bool:
         return all(map(_is_pack, _names(top, name)))
     if name in _LENGTHS:
         return all(
-            _SHELF.fullmatch(shelf)
-            and all(map(partial(_is_content, name, shelf), _names(top, f"{name}/{shelf}")))
-            for shelf in _names(top, name)
+            _SHARD.fullmatch(shard)
+            and all(map(partial(_is_content, name, shard), _names(top, f"{name}/{shard}")))
+            for shard in _names(top, name)
         )
     return bool(_FILES.fullmatch(name) or _DRAFT.fullmatch(name))

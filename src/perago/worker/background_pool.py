@@ -1,4 +1,4 @@
-"""A few threads that do small errands for the supervisor, so that it never waits for a server."""
+"""A few threads that do small actions for the supervisor, so that it never waits for a server."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import threading
 import time
 from collections.abc import Callable
 
-Errand = Callable[[], None]
+Action = Callable[[], None]
 
 
 class BackgroundPool:
-    """Does errands in order, several at a time; an errand handles its own errors."""
+    """Does actions in order, several at a time; an action handles its own errors."""
 
     def __init__(self, name: str, size: int, on_error: Callable[[Exception], None]) -> None:
-        self._errands: queue.SimpleQueue[Errand | None] = queue.SimpleQueue()
+        self._actions: queue.SimpleQueue[Action | None] = queue.SimpleQueue()
         self._on_error = on_error
         self._left = 0
         self._changed = threading.Condition()
@@ -25,15 +25,15 @@ class BackgroundPool:
         for thread in self._threads:
             thread.start()
 
-    def do(self, errand: Errand) -> None:
-        """Have an errand done soon."""
+    def do(self, action: Action) -> None:
+        """Have an action done soon."""
         with self._changed:
             self._left += 1
-        self._errands.put(errand)
+        self._actions.put(action)
 
     @property
     def left(self) -> int:
-        """Count errands that are not done."""
+        """Count actions that are not done."""
         return self._left
 
     def close(self, timeout_seconds: float) -> bool:
@@ -42,16 +42,16 @@ class BackgroundPool:
         with self._changed:
             done = self._changed.wait_for(lambda: self._left == 0, timeout_seconds)
         for _ in self._threads:
-            self._errands.put(None)
+            self._actions.put(None)
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return done
 
     def _work(self) -> None:
-        while (errand := self._errands.get()) is not None:
+        while (action := self._actions.get()) is not None:
             try:
-                errand()
-            except Exception as error:  # noqa: BLE001 - one errand must not end the crew
+                action()
+            except Exception as error:  # noqa: BLE001 - one action must not end the pool
                 self._on_error(error)
             with self._changed:
                 self._left -= 1

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from perago.ports import Clock
-from perago.worker.background_pool import Errand
+from perago.worker.background_pool import Action
 
 QUIET_SECONDS: Final = 0.25
 """For so long there was nothing to do: this is more than the gap between two claims."""
@@ -24,12 +24,12 @@ _IDLE_SECONDS: Final = 60.0
 
 
 class Confirmations:
-    """One thread that asks one question at a time; an errand handles its own errors."""
+    """One thread that asks one question at a time; an action handles its own errors."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[float, Errand]] = deque()
+        self._waiting: deque[tuple[float, Action]] = deque()
         self._quiet_since: float | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="perago-confirm", daemon=True)
@@ -40,10 +40,10 @@ class Confirmations:
         """Count the questions that wait for their moment."""
         return len(self._waiting)
 
-    def add(self, errand: Errand) -> None:
+    def add(self, action: Action) -> None:
         """Have a question asked when there is a moment."""
         with self._changed:
-            self._waiting.append((self._clock.monotonic(), errand))
+            self._waiting.append((self._clock.monotonic(), action))
             if len(self._waiting) in {1, MOST + 1}:
                 self._changed.notify_all()
 
@@ -66,10 +66,10 @@ class Confirmations:
     # --- the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while errand := self._next():
-            errand()
+        while action := self._next():
+            action()
 
-    def _next(self) -> Errand | None:
+    def _next(self) -> Action | None:
         with self._changed:
             while (seconds := self._patience()) > 0:
                 self._changed.wait(seconds)

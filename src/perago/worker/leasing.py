@@ -23,7 +23,7 @@ from perago.worker.background_pool import BackgroundPool
 
 RELEASE_SECONDS: Final = 15.0
 """Longer than any heartbeat takes with all its tries."""
-_CREW: Final = 3
+_THREADS: Final = 3
 _IDLE_SECONDS: Final = 60.0
 
 OnLost = Callable[[str, str], None]
@@ -56,7 +56,7 @@ class LeaseKeeper:
         self._number = count()
         self._changed = threading.Condition()
         self._closed = False
-        self._crew = BackgroundPool("beat", _CREW, lambda error: on_error("", describe(error)))
+        self._background = BackgroundPool("beat", _THREADS, lambda error: on_error("", describe(error)))
         self._thread = threading.Thread(target=self._run, name="perago-leases", daemon=True)
         self._thread.start()
 
@@ -96,7 +96,7 @@ class LeaseKeeper:
             self._leases.clear()
             self._changed.notify_all()
         self._thread.join(timeout_seconds)
-        self._crew.close(timeout_seconds)
+        self._background.close(timeout_seconds)
 
     # --- the threads ---------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class LeaseKeeper:
                 self._plan(execution_id, lease.every_seconds)
                 if not lease.beating:  # A slow answer must not make a queue of questions.
                     lease.beating = True
-                    self._crew.do(lambda lease=lease: self._beat(lease))  # type: ignore[misc]
+                    self._background.do(lambda lease=lease: self._beat(lease))  # type: ignore[misc]
 
     def _plan(self, execution_id: str, seconds: float) -> bool:
         """Plan a heartbeat; True when it is the next of all."""

@@ -18,7 +18,7 @@ from perago.redaction import hide
 from perago.worker.background_pool import BackgroundPool
 from perago.workspace.sweeper import remove_attempt_dir_of, sweep
 
-_CREW: Final = 2
+_THREADS: Final = 2
 REMOVAL_SECONDS: Final = 5.0
 """How long a report waits for the removal of a directory; the rest is removed after it."""
 Note = Callable[[str, Mapping[str, object]], None]
@@ -65,17 +65,17 @@ class PostMortem:
         def failed(error: Exception) -> None:
             note("failed", {"why": str(error)})
 
-        self._crew = BackgroundPool("aftermath", _CREW, failed)
-        self._errands = BackgroundPool("errand", _CREW, failed)
-        self._broom = BackgroundPool("sweep", 1, failed)
+        self._removals = BackgroundPool("post-mortem", _THREADS, failed)
+        self._actions = BackgroundPool("actions", _THREADS, failed)
+        self._sweeps = BackgroundPool("sweep", 1, failed)
 
     def settle(self, dead: DeadExecution, release: Callable[[], None]) -> None:
         """Remove what it left, release its lease, report it (steps 13 to 15 of the lifecycle)."""
-        self._crew.do(lambda: self._settle(dead, release))
+        self._removals.do(lambda: self._settle(dead, release))
 
-    def do(self, errand: Callable[[], None]) -> None:
+    def do(self, action: Callable[[], None]) -> None:
         """Do something else that must not keep the supervisor waiting."""
-        self._errands.do(errand)
+        self._actions.do(action)
 
     def sweep(self) -> None:
         """Remove the directories of owners that are gone."""
@@ -94,20 +94,20 @@ class PostMortem:
 
     def sweep_soon(self) -> None:
         """Have the directories of owners that are gone removed."""
-        if not self._broom.left:  # The last sweep may still be at it.
-            self._broom.do(self.sweep)
+        if not self._sweeps.left:  # The last sweep may still be at it.
+            self._sweeps.do(self.sweep)
 
     @property
     def left(self) -> int:
         """Count what is not done yet and has to be; the next start goes on with a sweep."""
-        return self._crew.left + self._errands.left
+        return self._removals.left + self._actions.left
 
     def close(self, timeout_seconds: float) -> bool:
         """Finish; False when something is still under way."""
         deadline = self._clock.monotonic() + timeout_seconds
-        crews = (self._errands, self._crew)
-        done = [crew.close(max(0.0, deadline - self._clock.monotonic())) for crew in crews]
-        self._broom.close(0.0)
+        pools = (self._actions, self._removals)
+        done = [pool.close(max(0.0, deadline - self._clock.monotonic())) for pool in pools]
+        self._sweeps.close(0.0)
         return all(done)
 
     def _settle(self, dead: DeadExecution, release: Callable[[], None]) -> None:
@@ -122,7 +122,7 @@ class PostMortem:
             if dead.reason:
                 self._report(dead)
             if not removed:
-                self._broom.do(lambda: self._finish_removal(dead))
+                self._sweeps.do(lambda: self._finish_removal(dead))
 
     def _remove_attempt_dir(self, dead: DeadExecution, out_of_time: Callable[[], bool]) -> bool:
         """Remove its directory; False when the time was up."""

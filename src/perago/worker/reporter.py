@@ -60,11 +60,11 @@ class Reporter:
         self._confirmed = confirmed
         self._confirmations = Confirmations(clock)
         self.most = REPORTS_EACH * executors
-        self._crew = BackgroundPool("report", min(_MOST_THREADS, self.most), lambda _: None)
+        self._background = BackgroundPool("report", min(_MOST_THREADS, self.most), lambda _: None)
 
     def report(self, run: Run, outcome: Outcome, release: Callable[[], None]) -> None:
         """Have an outcome reported; the lease is let go of right before it is sent (W4)."""
-        self._crew.do(lambda: self._report(run, outcome, release))
+        self._background.do(lambda: self._report(run, outcome, release))
 
     def quiet(self, quiet: bool) -> None:  # noqa: FBT001 - what the worker is
         """Say whether the worker has nothing to do."""
@@ -72,7 +72,7 @@ class Reporter:
 
     def close(self, timeout_seconds: float) -> bool:
         """Finish; False when a report is still under way. An engine that is gone confirms none."""
-        done = self._crew.close(timeout_seconds)
+        done = self._background.close(timeout_seconds)
         return self._confirmations.close(min(timeout_seconds, LATEST_SECONDS)) and done
 
     def _report(self, run: Run, outcome: Outcome, release: Callable[[], None]) -> None:

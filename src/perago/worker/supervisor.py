@@ -2,10 +2,10 @@
 
 ::
 
-    poller --claims--> desk --> [main loop] --claim--> executor --journal, outcome--> [main loop]
+    poller --claims--> queue --> [main loop] --claim--> executor --journal, outcome--> [main loop]
     [main loop] --outcome--> reporter --accepted or lost--> [main loop]
     lease keeper --lost--> [main loop] --cancel, then kill--> executor
-    [main loop] --dead execution--> aftermath: directory, staging branch, FAILED
+    [main loop] --dead execution--> post-mortem: directory, staging branch, FAILED
 
 Whatever another thread has to say comes to the main loop as a call in its inbox.
 """
@@ -393,12 +393,12 @@ class Supervisor:
         return f"{self._settings.worker_id_prefix}{number:04d}"
 
     def _give_back(self, claim: Claim) -> None:
-        def errand() -> None:
+        def action() -> None:
             self._keeper.release(claim.execution_id)  # First: no heartbeat may cross it.
             give_back(self._client, claim.attempt, self._worker_id(1), self._note)
 
         self._executions.tally.given_back += 1
-        self._post_mortem.do(errand)
+        self._post_mortem.do(action)
 
     # --- called by other threads ---------------------------------------------------------------
 

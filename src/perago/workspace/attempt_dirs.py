@@ -49,7 +49,7 @@ class LocalAttemptDirs:
                         os.mkdir(WORKSPACE, 0o700, dir_fd=attempt_dir)
                 except OSError:
                     with suppress(OSError):
-                        trees.remove(root, name)  # Half a room is nobody's.
+                        trees.remove(root, name)  # A half-made directory belongs to no attempt.
                     raise
         except OSError as error:
             raise _unusable("attempt directory", path, error) from error

@@ -17,7 +17,7 @@ from perago.stores.embedded.ranges import hex_of
 UPLOAD_WAIT_SECONDS = 300.0
 _READ_ONLY = 0o400
 _PRIVATE = 0o700
-_SHELF = re.compile(r"[0-9a-f]{2}")
+_SHARD = re.compile(r"[0-9a-f]{2}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ARRIVAL = re.compile(r"\d+-[0-9a-f]{32}")
 
@@ -69,10 +69,10 @@ class ObjectDirectory:
 
     def stored(self) -> Iterator[tuple[str, Path]]:
         """Walk the object files: digest and place. What has another name is not ours."""
-        for shelf in sorted(self.objects.iterdir()):
-            if _SHELF.fullmatch(shelf.name) and not shelf.is_symlink():
-                for path in sorted(shelf.iterdir()):
-                    if _DIGEST.fullmatch(path.name) and path.name.startswith(shelf.name):
+        for shard in sorted(self.objects.iterdir()):
+            if _SHARD.fullmatch(shard.name) and not shard.is_symlink():
+                for path in sorted(shard.iterdir()):
+                    if _DIGEST.fullmatch(path.name) and path.name.startswith(shard.name):
                         yield path.name, path
 
     def arriving(self) -> list[Path]:
