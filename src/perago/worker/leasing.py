@@ -56,7 +56,9 @@ class LeaseKeeper:
         self._number = count()
         self._changed = threading.Condition()
         self._closed = False
-        self._background = BackgroundPool("beat", _THREADS, lambda error: on_error("", describe(error)))
+        self._background = BackgroundPool(
+            "beat", _THREADS, lambda error: on_error("", describe(error))
+        )
         self._thread = threading.Thread(target=self._run, name="perago-leases", daemon=True)
         self._thread.start()
 
