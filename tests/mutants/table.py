@@ -691,6 +691,14 @@ MUTANTS = (
     ),
     Mutant(
         "X13",
+        "each JVM leaves its own order in a footer",
+        "src/perago/spark/footers.py",
+        "bytes(sorted(footer[first:last]))",
+        "footer[first:last]",
+        "tests/spark/test_footers.py",
+    ),
+    Mutant(
+        "X13",
         "files that something else mentions are renamed",
         "src/perago/spark/naming.py",
         "if can_be_named(sizes):",

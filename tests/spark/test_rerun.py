@@ -11,6 +11,7 @@ import pytest
 
 from perago.dev import LakeFSEndpoint
 from perago.protocol.parts import part_of
+from perago.spark.jvm import JVM
 from perago.testing import FailAt, Lab, Run
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.spark import rerun_tasks as tasks
@@ -49,6 +50,13 @@ def test_x13_a_rerun_makes_no_commit(lab: Lab, what: str) -> None:
     assert "committed" not in second.events
     third = done(lab, what, rows=13)
     assert third.ref != first.ref
+
+
+def test_x13_a_rerun_in_another_jvm_makes_no_commit(perago_lab: Lab) -> None:
+    """Every JVM has its own order of encodings in the footer of a Parquet file."""
+    first = done(perago_lab, "tables")
+    JVM.stop()
+    assert done(perago_lab, "tables").ref == first.ref
 
 
 def test_x13_one_partition_written_again_makes_no_commit(perago_lab: Lab) -> None:

@@ -11,6 +11,7 @@ from threading import Lock
 
 from perago.filesystem import trees
 from perago.protocol.parts import can_be_named, new_names, part_of
+from perago.spark.footers import settle
 from perago.transfer import parallel
 
 _RENAMING = Lock()
@@ -40,10 +41,27 @@ def rename_parts(
         sizes = {name: found.st_size for name, found in trees.walk(top)}
         if can_be_named(sizes):
             new = [name for name in sizes if name not in before and part_of(name)]
+            for name in new:
+                _settle(top, name)
             for old, name in new_names(_digests(top, new, sizes), sizes.keys(), salt).items():
                 _rename(top, old, name)
                 renamed.append(name)
     return renamed
+
+
+def _settle(top: int, name: str) -> None:
+    """Make the bytes of a Parquet file those of every JVM; a checksum file of Hadoop's goes."""
+    if not name.endswith(".parquet"):
+        return
+    folder, _, last = name.rpartition("/")
+    with suppress(OSError), trees.beneath(top, folder) as directory:
+        fd = os.open(last, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(f".{last}.crc", dir_fd=directory)
+            settle(fd)
+        finally:
+            os.close(fd)
 
 
 def _digests(top: int, names: Sequence[str], sizes: Mapping[str, int]) -> Mapping[str, str]:
