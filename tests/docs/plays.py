@@ -58,7 +58,7 @@ class Play:
 
 
 INTERRUPTED = (
-    'sed -i.kept \'s/publishes nothing."""/&; import time; print("asleep"); time.sleep(60)/\' tasks.py',
+    f"sed -i.kept '/publishes nothing/a\\{SLEEP[:-1]}' tasks.py",
     "perago run workflow.json tasks --from data > begun &",
     "while kill -0 $! && ! grep -q asleep begun; do sleep 0.1; done; grep asleep begun",
     "kill -9 $!",
