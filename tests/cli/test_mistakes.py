@@ -116,7 +116,7 @@ MODULES = [
     module("bad guard path", "require_file('/etc/passwd')\n", "absolute"),
     module("bad glob", "require_glob('a**b')\n", "'**' must stand alone"),
     module("bad counts", "require_glob('*', min_count=3, max_count=1)\n", "min_count"),
-    module("no guard", "WorkspaceSpec(pre=['a'])\n", "is no guard"),
+    module("no guard", "WorkspaceSpec(pre=['a'])\n", "is not a guard"),
     module("too many retries", "RetryPolicy(count=11)\n", "count", "10"),
     module("lonely rate", "ExecutionLimits(rate_limit_per_frequency=1)\n", "go together"),
     module(
@@ -129,7 +129,7 @@ MODULES = [
     module("one name twice", GOOD + GOOD.replace("def t", "def u"), "'t'", "tasks.u"),
     Mistake("no such module", ("check", "nope"), ("'nope' was not found",)),
     Mistake("no such file", ("check", "nope.py"), ("'nope.py' does not exist",)),
-    Mistake("no module name", ("check", "a-b"), ("no module name",)),
+    Mistake("no module name", ("check", "a-b"), ("not a module name",)),
     Mistake(
         "no such task", ("check", "tasks:u"), ("no task 'u'", "t"), files={"tasks.py": HEAD + GOOD}
     ),
@@ -203,7 +203,7 @@ COMMANDS = [
     Mistake("params no JSON", ("run", "tasks", "--params", "{"), ("--params",), files=GIVEN),
     Mistake("params a list", ("run", "tasks", "--params", "[]"), ("JSON object",), files=GIVEN),
     Mistake("input file", ("run", "tasks", "--input-file", "no"), ("no cannot be",), files=GIVEN),
-    Mistake("from nowhere", ("run", "tasks", "--from", "no"), ("no directory",), files=GIVEN),
+    Mistake("from nowhere", ("run", "tasks", "--from", "no"), ("not a directory",), files=GIVEN),
     Mistake("mode", ("run", "tasks", "--execution-mode", "x"), ("process or thread",), files=GIVEN),
     Mistake("bad repository", ("run", "tasks", "--repo", "A!"), ("A!",), files=GIVEN),
     Mistake("resume nothing", ("run", "--resume", "x"), ("no Perago home",)),

@@ -54,13 +54,17 @@ def modules(page: str) -> dict[str, str]:
     """Collect the Python files of a page.
 
     A block that begins with ``# name.py`` begins that file; the next ones go on with it. A page
-    whose first block names no file begins with ``tasks.py``.
+    whose first block names no file begins with ``tasks.py``. Another version of a function that is
+    there already is left out.
     """
     files: dict[str, str] = {}
     name = "tasks.py"
     for text in blocks(page, "python"):
         if named := _FILE.match(text):
             name = named["name"]
+        again = re.match(r"def \w+\(", text)
+        if again and again[0] in files.get(name, ""):
+            continue
         files[name] = f"{files[name]}\n\n{text}" if name in files else text
     return files
 

@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT, fenced
 from tests.docs.shell import Shell
 
 Edit = Callable[[Path], None]
-SLEEP = "    import time; time.sleep(30)\n"
+SLEEP = '    import time; print("asleep"); time.sleep(30)\n'
 PROJECT = ("perago init words", "cd words")
 _REGISTERED = ("taskdefs/count_words", "taskdefs/top_words", "workflow/words/1")
 ONE_RUN = (*PROJECT, "perago run workflow.json tasks --from data")
@@ -58,9 +58,9 @@ class Play:
 
 
 INTERRUPTED = (
-    'sed -i.kept \'s/publishes nothing."""/&; import time; time.sleep(60)/\' tasks.py',
+    f"sed -i.kept '/publishes nothing/a\\{SLEEP[:-1]}' tasks.py",
     "perago run workflow.json tasks --from data > begun &",
-    "while kill -0 $! && ! grep -q '✓ count' begun; do sleep 0.1; done; grep '✓ count' begun",
+    "while kill -0 $! && ! grep -q asleep begun; do sleep 0.1; done; grep asleep begun",
     "kill -9 $!",
     "mv tasks.py.kept tasks.py",
 )

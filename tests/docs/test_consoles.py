@@ -13,6 +13,7 @@ from tests.docs.pages import fenced, guides
 from tests.docs.plays import PLAYS, chains, play
 from tests.docs.shell import Piped
 from tests.environment import clean_environment
+from tests.newcomer.__main__ import HOW_TOS, IN_THE_CLONE, in_a_terminal
 
 NOT_PLAYED = {
     "README.md": 2,
@@ -136,3 +137,14 @@ def test_a_narrow_screen_may_have_columns_in_another_order() -> None:
     assert ids.real("f024a4069072") == "0123456789ab"
     assert missing_from_screen([shown[0].replace("+1", "+2")], screen, Ids())
     assert missing_from_screen(shown[::-1], screen, Ids()) is None
+
+
+def test_a_newcomer_follows_pages_that_start_what_they_need() -> None:
+    for page in (*IN_THE_CLONE, *HOW_TOS):
+        assert (PLAYS[page].servers, PLAYS[page].follows) == ((), ""), page
+
+
+def test_without_tmux_the_chore_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AssertionError, match="needs tmux: install it"):
+        in_a_terminal(tmp_path)
