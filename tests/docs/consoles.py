@@ -168,7 +168,7 @@ def missing_from_screen(shown: Sequence[str], screen: Sequence[str], ids: Ids) -
     """
     text = "\n".join(screen)
     for line in shown:
-        cells = re.split(r"\s{2,}", line.strip())
+        cells = re.split(r"\s{2,}| (?=\()", line.strip())
         if cells not in ([""], ["..."]) and not _is_on_screen(cells, text, ids):
             return line
     return None
