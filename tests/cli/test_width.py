@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,8 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from perago.cli import screen
+from perago.cli.view import RunView
 from tests.cli.conftest import Perago, written
 from tests.patience import LIMIT, until
 
@@ -113,3 +116,25 @@ def test_a_run_without_a_process_is_interrupted(
         assert "lost" not in shown
         assert "stopped; resume with: perago run --resume" in shown
         assert process.returncode == 130
+
+
+def test_the_start_of_spark_does_not_widen_the_column_of_seconds() -> None:
+    written_to = io.StringIO()
+    console = Console(width=80, force_terminal=True, color_system=None, file=written_to)
+    with RunView(console, live=True) as view:
+        for step, seconds in (("land", 22.4), ("clean", 0.0)):
+            about = {"task_id": step, "reference_task_name": step, "retry_count": 0}
+            view({"event": "task_scheduled", **about})
+            heard = [
+                {"event": "decision", "kind": "merge"},
+                {"event": "published", "ref": "a" * 64},
+            ]
+            if seconds:
+                heard.append({"event": "spark started", "seconds": str(seconds)})
+            for message in heard:
+                view({"event": "message", "message": message, **about})
+            ended = {"status": "COMPLETED", "reason": "", "seconds": 68.7}
+            view({"event": "task_finished", **ended, **about})
+    shown = written_to.getvalue()
+    assert re.search(r"✓  land   68\.7 s  published a{12}  +\(starting Spark: 22\.4 s\)", shown)
+    assert re.search(r"✓  clean  68\.7 s  published a{12}", shown)

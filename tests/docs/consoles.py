@@ -168,7 +168,7 @@ def missing_from_screen(shown: Sequence[str], screen: Sequence[str], ids: Ids) -
     """
     text = "\n".join(screen)
     for line in shown:
-        cells = re.split(r"\s{2,}", line.strip())
+        cells = re.split(r"\s{2,}| (?=\()", line.strip())
         if cells not in ([""], ["..."]) and not _is_on_screen(cells, text, ids):
             return line
     return None
@@ -194,4 +194,6 @@ def _is_on_screen(cells: Sequence[str], text: str, ids: Ids) -> bool:
 def _across(cell: str) -> tuple[re.Pattern[str], list[str]]:
     pattern, pages = expression(cell)
     wrapped = pattern.pattern.removesuffix(r"\s*").replace(".*", f".{{0,{WINDOW}}}?")
-    return re.compile(wrapped, re.DOTALL), pages
+    begin = r"(?<![\w-])" if re.match(r"\w", cell) else ""
+    end = r"(?![\w-])" if re.search(r"\w$", cell) else ""
+    return re.compile(f"{begin}{wrapped}{end}", re.DOTALL), pages

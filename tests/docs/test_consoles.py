@@ -136,6 +136,9 @@ def test_a_narrow_screen_may_have_columns_in_another_order() -> None:
     assert missing_from_screen(shown, screen, ids) is None
     assert ids.real("f024a4069072") == "0123456789ab"
     assert missing_from_screen([shown[0].replace("+1", "+2")], screen, Ids())
+    typed = "printf 265caaf21f214c46acfc6bb175d53f08"
+    assert missing_from_screen(["554ea6b2  words"], [typed, "0123abcd words"], ids) is None
+    assert ids.real("554ea6b2") == "0123abcd"
     assert missing_from_screen(shown[::-1], screen, Ids()) is None
 
 

@@ -95,10 +95,13 @@ class Step:
         return _ICONS.get(self.status, "[red]✗[/red]") if self.status else "[cyan]•[/cyan]"
 
     def took(self, digits: int) -> str:
-        """Say how long it took, or takes so far, and how much of that was a JVM's start."""
+        """Say how long it took, or takes so far."""
         seconds = self.seconds if self.status else time.monotonic() - self.began
-        spark = f" (starting Spark: {self.starting:.{digits}f} s)" if self.starting else ""
-        return f"{seconds:.{digits}f} s{spark}"
+        return f"{seconds:.{digits}f} s"
+
+    def of_that(self, digits: int) -> str:
+        """Say how much of that was a JVM's start; nothing where none was started."""
+        return f" (starting Spark: {self.starting:.{digits}f} s)" if self.starting else ""
 
     def _bar(self) -> str:
         if self.share is None:
@@ -215,7 +218,8 @@ class RunView:
     def _ended(self, step: Step) -> None:
         """Print a line about an attempt that is over, where there is no live table."""
         if self._live is None:
-            said = f"{step.icon} {step.label}  {step.story}  [dim]{step.took(2)}[/dim]"
+            took = f"{step.took(2)}{step.of_that(2)}"
+            said = f"{step.icon} {step.label}  {step.story}  [dim]{took}[/dim]"
             self._console.print(marked(said))
 
     def _table(self) -> RenderableType:
@@ -223,7 +227,9 @@ class RunView:
 
         table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
         for step in self._steps.values():
-            row = (step.icon, step.label, f"[dim]{step.took(1)}[/dim]", step.story)
+            # The column of seconds stays narrow, so that stories are not folded for it.
+            story = f"{step.story}[dim]{step.of_that(1)}[/dim]"
+            row = (step.icon, step.label, f"[dim]{step.took(1)}[/dim]", story)
             table.add_row(*map(marked, row))
         return table
 
