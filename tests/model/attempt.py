@@ -136,7 +136,7 @@ class Publishing(Execution):
     def _enter(self, undo: ExitStack) -> AttemptDir:
         return NOWHERE
 
-    def _place(self, job: Job, attempt_dir: AttemptDir, stage: Stage) -> WorkingCopy:
+    def _working_copy(self, job: Job, attempt_dir: AttemptDir, stage: Stage) -> WorkingCopy:
         return Worked(self._file, A, job.select, attempt_dir, Baseline({}, {}, 0), "md5")
 
 
