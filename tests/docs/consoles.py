@@ -116,8 +116,15 @@ class Ids:
             shorter = next((self.known[key] for key in self.known if page.startswith(key)), "")
             if expected not in {None, run} or not run.startswith(shorter):
                 return False
+            if any(_one(run, taken) and not _one(page, key) for key, taken in self.known.items()):
+                return False  # Two ids of the page are two of the run.
         self.known.update(pairs)
         return True
+
+
+def _one(one: str, other: str) -> bool:
+    """Tell whether two ids are the same, or one is the beginning of the other."""
+    return one.startswith(other) or other.startswith(one)
 
 
 def expression(line: str) -> tuple[re.Pattern[str], list[str]]:
@@ -156,6 +163,8 @@ def _is_found(line: str, waiting: Iterator[str], ids: Ids) -> bool:
     return False
 
 
+FOLD: Final = r"(?:\s+|\s[^\n]{0,80}\n\s+)"
+"""Between two words of a cell: a space, or the other columns of a row and the next line."""
 WINDOW: Final = 800
 """Within how many characters the parts of one line stand on a narrow screen."""
 
@@ -194,6 +203,7 @@ def _is_on_screen(cells: Sequence[str], text: str, ids: Ids) -> bool:
 def _across(cell: str) -> tuple[re.Pattern[str], list[str]]:
     pattern, pages = expression(cell)
     wrapped = pattern.pattern.removesuffix(r"\s*").replace(".*", f".{{0,{WINDOW}}}?")
+    wrapped = wrapped.replace(_PATTERNS["space"], FOLD)
     begin = r"(?<![\w-])" if re.match(r"\w", cell) else ""
     end = r"(?![\w-])" if re.search(r"\w$", cell) else ""
     return re.compile(f"{begin}{wrapped}{end}", re.DOTALL), pages

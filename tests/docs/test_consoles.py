@@ -114,6 +114,7 @@ def test_one_id_of_the_page_is_one_id_of_the_run() -> None:
     assert missing(["f024a4069072"], ["0123456789ab"], ids) is None
     assert ids.in_command("perago diff f024a406") == "perago diff 01234567"
     assert missing(["again f024a4069072"], ["again fedcba987654"], ids)
+    assert missing(["another 00471fb3373e"], ["another 0123456789ab"], ids)
     with pytest.raises(AssertionError, match="before it has shown it"):
         ids.in_command("perago diff 8fc110329de1")
 
@@ -127,6 +128,12 @@ def test_a_narrow_screen_wraps_between_words() -> None:
     shown = ["✗ count  post guardrail: file 'longest.csv' is missing; correct the task  0.09 s"]
     assert missing_from_screen(shown, screen, Ids()) is None
     assert missing_from_screen([*shown, "more"], screen, Ids()) == "more"
+
+
+def test_a_narrow_screen_folds_cells() -> None:
+    screen = ["count  2  CountParams ->   1", "          Counted            ", "top  1  Top  1"]
+    assert missing_from_screen(["count  2  CountParams -> Counted  1"], screen, Ids()) is None
+    assert missing_from_screen(["count  2  CountParams -> Top  1"], screen, Ids())
 
 
 def test_a_narrow_screen_may_have_columns_in_another_order() -> None:
