@@ -16,6 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from perago.app.local import Home
+    from perago.stores.lakefs.client import LakeFSClient
 
 _RECENT: Final = 50
 _MOST: Final = 200
@@ -36,7 +37,7 @@ def repositories(context: typer.Context, incomplete: str) -> Offered:
 
     def find(home: Home) -> Offered:
         if on_lakefs:
-            return _within_patience(lambda: _named(_lakefs_repositories()))
+            return _asked(lambda client: _named(_lakefs_repositories(client)))
         return _named(_embedded_repositories(home))
 
     return _offered(incomplete, find)
@@ -49,7 +50,7 @@ def branches(context: typer.Context, incomplete: str) -> Offered:
 
     def find(home: Home) -> Offered:
         if on_lakefs:
-            return _within_patience(lambda: _lakefs_branches(named))
+            return _asked(lambda client: _lakefs_branches(client, named))
         known = [named] if named else _embedded_repositories(home)
         found = {branch.name: name for name in known for branch in home.store.branches(name)}
         return list(found.items())
@@ -86,35 +87,37 @@ def _embedded_repositories(home: Home) -> list[str]:
     return list(home.store.repositories()) if home.path.is_dir() else []
 
 
-def _lakefs_repositories() -> list[str]:
-    from perago.app.local import lakefs_here
+def _lakefs_repositories(client: LakeFSClient) -> list[str]:
     from perago.stores.lakefs.admin import repositories as listed
 
-    return list(islice(listed(lakefs_here().client), _MOST))
+    return list(islice(listed(client), _MOST))
 
 
-def _lakefs_branches(repository: str | None) -> Offered:
-    from perago.app.local import lakefs_here
+def _lakefs_branches(client: LakeFSClient, repository: str | None) -> Offered:
     from perago.stores.lakefs.admin import visible_branches
 
     if repository is None:
-        known = _lakefs_repositories()
+        known = _lakefs_repositories(client)
         if len(known) != 1:
             return []
         repository = known[0]
-    found = islice(visible_branches(lakefs_here().client, repository), _MOST)
+    found = islice(visible_branches(client, repository), _MOST)
     return [(name, repository) for name, _ in found]
 
 
-def _within_patience(find: Callable[[], Offered]) -> Offered:
-    """Ask a server, for as long as a prompt may wait."""
+def _asked(find: Callable[[LakeFSClient], Offered]) -> Offered:
+    """Ask lakeFS, for as long as a prompt may wait."""
+    from perago.app.local import lakefs_here
+    from perago.stores.lakefs import admin  # noqa: F401 - imported first: the server is timed
+
+    client = lakefs_here().client
     words: Offered = []
 
-    def look() -> None:
+    def ask() -> None:
         with suppress(Exception):
-            words.extend(find())
+            words.extend(find(client))
 
-    asking = threading.Thread(target=look, daemon=True)
+    asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(_PATIENCE_SECONDS)
     return list(words)
