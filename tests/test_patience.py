@@ -23,6 +23,7 @@ OWN_CLOCKS = {
     "faults/report.py": "says how long the families took",
     "faults/test_kill_and_resume.py": "kills at a moment within the time a run takes",
     "mutants/__main__.py": "says how long all of them took",
+    "newcomer/__main__.py": "says how long a page takes a person",
     "soak/soak.py": "goes on for so many minutes",
     "conductor/test_broker.py": "a clock that others are given",
 }

@@ -195,7 +195,7 @@ def test_every_point_is_documented_in_order() -> None:
 
 def test_every_other_event_is_documented() -> None:
     emitted: set[str] = set()
-    for file in (ROOT / "src/perago").glob("*.py"):
+    for file in (ROOT / "src/perago").rglob("*.py"):
         source = file.read_text()
         emitted.update(re.findall(r'\.event\(\s*"([a-z ]+)"', source))
     table = rows(sections("docs/reference/events.md")["Others"])[1:]

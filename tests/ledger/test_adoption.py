@@ -102,7 +102,7 @@ def test_k5_among_several_the_oldest_that_fits_is_adopted() -> None:
     assert judge(TERMS, THIRD, "X", [unknown, replaced, landed, adopter]) == Adopt(landed)
     verdict = judge(TERMS, RETRY, "X", [unknown, replaced])
     assert isinstance(verdict, Decline)
-    assert "dead: nobody knows" in verdict.reason
+    assert "dead: it is not known" in verdict.reason
     assert "replaced: it published W" in verdict.reason
 
 

@@ -53,7 +53,7 @@ def test_a_question_asked_when_wanted_is_not_asked_before() -> None:
     assert asked == [1]
 
 
-@pytest.mark.parametrize("ahead", [in_background, when_needed])
+@pytest.mark.parametrize("prefetch", [in_background, when_needed])
 def test_f3_a_branch_that_moved_since_the_first_reading_is_refused(
     lab: Lab, prefetch: Prefetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,12 +95,13 @@ def test_silent_clients_are_dropped_and_do_not_keep_others_waiting(
 
 
 def test_a_crowd_is_turned_away_not_stored(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vars(serving)["_Handler"], "timeout", LIMIT)  # None of them leaves.
+    monkeypatch.setattr(vars(serving)["_Handler"], "timeout", LIMIT)  # None of them leaves,
+    monkeypatch.setattr(serving, "REQUEST_SECONDS", LIMIT)  # and none is ended for its slowness.
     host, _, port = worker.endpoint.address.rpartition(":")
     crowd = [socket.create_connection((host, int(port)), timeout=LIMIT) for _ in range(40)]
     try:
-        until(lambda: len(select.select(crowd, [], [], 0)[0]) == 40 - 16, "the end of the others")
-        assert _handlers() == 16
+        until(lambda: len(select.select(crowd, [], [], 0)[0]) >= 40 - 16, "the end of the others")
+        until(lambda: 0 < _handlers() <= 16, "sixteen at most")
     finally:
         for each in crowd:
             each.close()

@@ -367,8 +367,8 @@ CASES: dict[str, Case] = {
             (require_not_null("t", "b"), "1 of 2 rows have no 'b'"),
             (require_not_null("t", "a"), None),
             values("a", None, allowed={"x\ny", 'z"'}),
-            (require_schema("t", {"c": "tinyint"}, extra=True), "1 values of 'c' are no tinyint"),
-            (require_schema("t", {"c": "array<int>"}, extra=True), "cannot say a value of type"),
+            (require_schema("t", {"c": "tinyint"}, extra=True), "1 values of 'c' are not tinyint"),
+            (require_schema("t", {"c": "array<int>"}, extra=True), "cannot hold a value of type"),
             drift("c", "string, not a number"),
         ],
     ),
@@ -511,7 +511,7 @@ def test_x5_a_table_that_is_a_link_is_none(reading: SparkSession, tmp_path: Path
     (tmp_path / "t/a.parquet").symlink_to(tmp_path / "outside/a.parquet")
     (tmp_path / "t/b.parquet").symlink_to(tmp_path / "nowhere")
     for engine, table in _tables(reading, tmp_path, []):
-        assert "no plain file" in table.problem, engine
+        assert "not a plain file" in table.problem, engine
 
 
 def test_g2_drift_from_what_cannot_be_compared(reading: SparkSession, tmp_path: Path) -> None:
