@@ -53,6 +53,8 @@ def test_runs_repositories_and_branches_are_completed(project: Path, run_id: str
     assert completed(project, "perago log wo") == ["words"]
     assert sorted(completed(project, "perago diff --repo w")) == ["wards", "words"]
     assert sorted(completed(project, "perago log --branch ")) == ["main", "other", "work"]
+    assert completed(project, "perago log wards --branch ") == ["other"]
+    assert sorted(completed(project, "perago log words --branch ")) == ["main", "work"]
     assert sorted(completed(project, "perago diff --repo words ")) == ["main", "work"]
     assert completed(project, "perago diff --repo wards ") == ["other"]
     assert sorted(completed(project, "perago checkout out ")) == ["main", "other", "work"]
@@ -82,7 +84,8 @@ def test_lakefs_is_asked_when_it_is_named(
         f"PERAGO_CACHE_ROOT={project / 'cache'}\n"
     )
     name = new_name()
-    assert perago("repo", "init", name).code == 0
+    for each in (name, new_name()):
+        assert perago("repo", "init", each).code == 0
     head = "perago log --store lakefs"
     # A prompt does not wait for a slow server: ask until it was fast enough.
     assert until(lambda: completed(project, f"{head} {name[:-1]}") == [name], "a fast answer")

@@ -46,7 +46,7 @@ def repositories(context: typer.Context, incomplete: str) -> Offered:
 def branches(context: typer.Context, incomplete: str) -> Offered:
     """Offer the branches of the repository that is named, or of all."""
     on_lakefs = _on_lakefs(context)
-    named = next((str(context.params[name]) for name in _NAMES if context.params.get(name)), None)
+    named = _repository(context)
 
     def find(home: Home) -> Offered:
         if on_lakefs:
@@ -65,6 +65,16 @@ def runs_and_branches(context: typer.Context, incomplete: str) -> Offered:
 
 _NAMES: Final = ("repository", "repo")
 """The parameters that name a repository."""
+
+
+def _repository(context: typer.Context) -> str | None:
+    """Return the repository that the line names so far."""
+    named = next((str(context.params[name]) for name in _NAMES if context.params.get(name)), None)
+    arguments = [one.name for one in context.command.params if one.param_type_name == "argument"]
+    if named is None and context.args and arguments[:1] == ["repository"]:
+        # An option that still waits for its value keeps click from reading what stands before it.
+        return context.args[0]
+    return named
 
 
 def _on_lakefs(context: typer.Context) -> bool:
