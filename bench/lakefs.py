@@ -21,6 +21,7 @@ from perago.attempt.lifecycle import run_attempt
 from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
 from perago.dev import LakeFSEndpoint, Sources, start
+from perago.history.attempts import attempt_history
 from perago.history.event_log import AttemptJournal, EventLog
 from perago.ports import Put
 from perago.protocol.paths import Selection
@@ -178,12 +179,7 @@ class Host:
 
     def phases(self) -> dict[str, float]:
         """Say how long each phase of the last attempt took."""
-        found: dict[str, float] = {}
-        for event in self._events.of_execution(self._last):
-            seconds = event.facts.get("seconds")
-            if event.name.startswith("after ") and isinstance(seconds, float):
-                found[event.name.removeprefix("after ")] = seconds
-        return found
+        return attempt_history(self._events.of_execution(self._last)).state.seconds
 
     def settle(self) -> None:
         """Wait until the cache has all it was given."""

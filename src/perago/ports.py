@@ -13,6 +13,7 @@ from typing import Protocol
 
 from perago.protocol.adoption import Completion, Posting
 from perago.protocol.data import Measure, Table
+from perago.protocol.events import Event
 from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome
 from perago.protocol.publication import Write
@@ -439,8 +440,8 @@ class Clock(Protocol):
 class Journal(Protocol):
     """The event log of one execution. Each event is also a named point where tests may crash."""
 
-    def event(self, name: str, /, **facts: object) -> None:
-        """Record that a point was reached; facts are plain JSON values, never secrets."""
+    def event(self, event: Event) -> None:
+        """Record that a point was reached; its facts are plain JSON values, never secrets."""
         ...
 
     def progress(self, phase: str, done: int, total: int) -> None:

@@ -241,10 +241,14 @@ def hidden_facts(facts: Mapping[str, object]) -> dict[str, object]:
 
     What is nested too deep to be looked through is left out, and its name told.
     """
-    try:
-        return {KNOWN.hide(name): KNOWN.plain(value) for name, value in facts.items()}
-    except RecursionError as error:
-        return {"unwritable": sorted(map(KNOWN.hide, facts)), "why": type(error).__name__}
+    found: dict[str, object] = {}
+    too_deep: list[str] = []
+    for name, value in facts.items():
+        try:
+            found[KNOWN.hide(name)] = KNOWN.plain(value)
+        except RecursionError:
+            too_deep.append(KNOWN.hide(name))
+    return {**found, "unwritable": too_deep} if too_deep else found
 
 
 def hidden_words(words: Mapping[str, str]) -> dict[str, str]:

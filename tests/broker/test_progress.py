@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perago.brokers.conductor.executions import execution_of
+from perago.protocol.events import PublicationDecided, Published
 from perago.workflow.progress import Execution, Step, news, place_of, published_by, renewed
 
 PLACE = {"repository": "words", "branch": "main", "ref_type": "commit", "ref": "aaa"}
@@ -22,11 +23,11 @@ def test_each_change_is_told_once() -> None:
     done = replace(STEP, status="COMPLETED", output={"workspace": {**PLACE, "ref": "bbb"}})
     assert told(None, waiting) == ["task_scheduled"]
     assert told(replace(EMPTY, steps=(waiting,)), waiting) == []
-    assert told(replace(EMPTY, steps=(waiting,)), running) == ["task_claimed", "message"]
+    assert told(replace(EMPTY, steps=(waiting,)), running) == ["task_claimed", "task_running"]
     ends = ["message", "message", "task_finished"]
     assert told(replace(EMPTY, steps=(running,)), done) == ends
     assert told(replace(EMPTY, steps=(done,)), done) == []
-    assert told(None, done) == ["task_scheduled", "task_claimed", "message", *ends]
+    assert told(None, done) == ["task_scheduled", "task_claimed", "task_running", *ends]
 
 
 def test_a_retry_is_told_with_its_wait() -> None:
@@ -40,10 +41,10 @@ def test_a_retry_is_told_with_its_wait() -> None:
 
 def test_what_an_attempt_did_is_read_from_its_two_ends() -> None:
     kept = replace(STEP, output={"workspace": PLACE})
-    assert list(published_by(kept)) == [{"event": "decision", "kind": "keep"}]
+    assert list(published_by(kept)) == [PublicationDecided(kind="keep")]
     assert list(published_by(STEP)) == []
     moved = replace(STEP, output={"workspace": {**PLACE, "ref": "bbb"}})
-    assert list(published_by(moved))[1] == {"event": "published", "ref": "bbb"}
+    assert list(published_by(moved))[1] == Published(ref="bbb")
 
 
 def test_a_restart_takes_every_workspace_to_the_head_and_nothing_else() -> None:

@@ -284,8 +284,8 @@ class Rig(Stage):
         """Return the names of the events of each execution, in the order they were claimed."""
         log = EventLog(self.directory / "home" / "events.sqlite")
         found: dict[str, list[str]] = {}
-        for event in log.of_workflow(begun.workflow_id):
-            found.setdefault(event.execution_id, []).append(event.name)
+        for one in log.of_workflow(begun.workflow_id):
+            found.setdefault(one.execution_id, []).append(one.event.title)
         return list(found.values())
 
 

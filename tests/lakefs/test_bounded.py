@@ -54,7 +54,7 @@ def waited(words: str) -> float:
 
 def events(bench: Bench, run: Run) -> list[tuple[str, Mapping[str, object]]]:
     found = bench.lab._events.of_execution(run.execution_id)  # noqa: SLF001
-    return [(event.name, event.facts) for event in found]
+    return [(one.event.title, one.event.facts) for one in found]
 
 
 def test_a_transfer_stops_when_the_time_of_the_attempt_is_over(bench: Bench) -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -17,6 +18,8 @@ from perago.clock import SystemClock
 from perago.errors import EventLogError
 from perago.history import event_log
 from perago.history.event_log import AttemptJournal, EventLog
+from perago.protocol.event_format import read
+from perago.protocol.events import Event, OutcomeDecided
 from perago.protocol.outcome import Outcome
 from perago.protocol.points import POINTS
 from perago.protocol.values import Attempt, Claim, Status
@@ -64,6 +67,20 @@ class Disk:
             self._holder.close()
 
 
+class Heavy:
+    """An event whose row takes much room."""
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._event, name)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {**self._event.facts, "ballast": "x" * 20_000}
+
+
 class BreakAt:
     """A journal whose log breaks at a point; every row is big, so that a full file is met."""
 
@@ -72,10 +89,10 @@ class BreakAt:
         self._point = point
         self._fail = fail
 
-    def event(self, name: str, /, **facts: object) -> None:
-        if name == self._point:
+    def event(self, event: Event) -> None:
+        if event.title == self._point:
             self._fail()
-        self._inner.event(name, **facts, ballast="x" * 20_000)
+        self._inner.event(cast("Event", Heavy(event)))
 
     def progress(self, phase: str, done: int, total: int) -> None:
         self._inner.progress(phase, done, total)
@@ -159,15 +176,17 @@ def test_a_log_that_heals_holds_everything_at_the_end(tmp_path: Path) -> None:
     log, clock = EventLog(path), SystemClock()
     claim = Claim(Attempt("w", "t", 0, "r", "d"), {}, "e")
     journal = AttemptJournal(log, claim, clock)
-    journal.event("decision")
+    journal.event(read("decision", {}))
     disk = Disk(path, "locked")
     disk.fail(log)
     with pytest.raises(EventLogError, match="locked"):
-        journal.event("applied")
-    journal.event("decided")  # Not tried again: nothing waits for a lock twice.
+        journal.event(read("applied", {}))
+    journal.event(
+        read("decided", {"status": "COMPLETED"})
+    )  # Not tried again: nothing waits for a lock twice.
     disk.close()
     journal.flush()
-    names = [event.name for event in log.of_execution("e")]
+    names = [one.event.title for one in log.of_execution("e")]
     assert names == ["decision", "applied", "decided"]
     log.close()
 
@@ -176,8 +195,8 @@ def test_a_flush_of_a_broken_log_never_fails(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events.sqlite")
     claim = Claim(Attempt("w", "t", 0, "r", "d"), {}, "e")
     journal = AttemptJournal(log, claim, SystemClock())
-    journal.event("decision")
-    journal.event("changed")
+    journal.event(read("decision", {}))
+    journal.event(read("changed", {}))
     Disk(tmp_path / "events.sqlite", "gone").fail(log)
     journal.flush()
 
@@ -188,7 +207,7 @@ def test_facts_that_are_not_json_do_not_break_the_log(tmp_path: Path) -> None:
         deep = [deep]
     log = EventLog(tmp_path / "events.sqlite")
     claim = Claim(Attempt("w", "t", 0, "r", "d"), {}, "e")
-    AttemptJournal(log, claim, SystemClock()).event("decided", output=deep, status="FAILED")
-    (event,) = log.of_execution("e")
-    assert event.facts["unwritable"] == ["output", "status"]
+    AttemptJournal(log, claim, SystemClock()).event(OutcomeDecided("FAILED", output={"deep": deep}))
+    (found,) = log.of_execution("e")
+    assert found.event == OutcomeDecided("FAILED")
     log.close()

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from perago.attempt.progress import AttemptProgress
+from perago.history.attempts import attempt_history
 from perago.history.event_log import AttemptJournal, EventLog
-from perago.history.story import story
+from perago.protocol.events import OutcomeDecided
 from perago.protocol.values import Attempt, Claim, Phase
 from perago.testing.clock import ManualClock
 
@@ -16,9 +17,9 @@ CLAIM = Claim(Attempt("run", "task", 0, "step", "count"), {}, "execution")
 
 
 def phases(progress: AttemptProgress, log: EventLog) -> dict[str, float | None]:
-    progress.event("decided", status="COMPLETED", reason="", output={})
-    told = story([*log.of_execution("execution")])
-    return {phase.name: phase.seconds for phase in told.phases}
+    progress.event(OutcomeDecided("COMPLETED"))
+    found = attempt_history(log.of_execution("execution"))
+    return {phase.name: phase.seconds for phase in found.state.phases}
 
 
 @pytest.fixture

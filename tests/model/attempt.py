@@ -27,6 +27,7 @@ from perago.attempt.staging import Stage
 from perago.attempt.working_copy import Change, Downloaded, WorkingCopy
 from perago.ports import AttemptDir, AttemptDirs, Broker, Ledger, Store
 from perago.protocol.diff import diff
+from perago.protocol.events import Event
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Claim, Commit, Phase, WorkspaceInput
 from perago.stores.lakefs import hard
@@ -97,7 +98,7 @@ class Naive(AttemptFence):
 class Silent:
     """A journal nobody reads."""
 
-    def event(self, name: str, /, **facts: object) -> None: ...
+    def event(self, event: Event) -> None: ...
 
     def progress(self, phase: str, done: int, total: int) -> None: ...
 

@@ -13,6 +13,7 @@ import pytest
 from perago.clock import SystemClock
 from perago.observe.console import ConsoleLog
 from perago.observe.secrets import Secrets
+from perago.protocol.worker_events import WorkerEvent
 from tests.observe import told
 from tests.patience import LIMIT
 
@@ -24,13 +25,13 @@ def open_console(stream: TextIO) -> ConsoleLog:
 def test_one_plain_line_per_attempt_on_a_pipe() -> None:
     stream = io.StringIO()
     console = open_console(stream)
-    console.worker("started", {"slots": 4})
-    console.worker("polled", {"found": 0})
+    console.worker(WorkerEvent.STARTED, {"slots": 4})
+    console.worker(WorkerEvent.POLLED, {"found": 0})
     told.completed(console, told.claim())
     claim = told.claim(retry=1)
     console.output(claim, "w-0001", "stdout", "rows: 5")
     told.failed(console, claim)
-    console.worker("executor died", {"worker_id": "w-0002", "how": "killed by SIGKILL"})
+    console.worker(WorkerEvent.EXECUTOR_DIED, {"worker_id": "w-0002", "how": "killed by SIGKILL"})
     console.close(LIMIT)
     lines = [line.partition(" ")[2] for line in stream.getvalue().splitlines()]
     assert lines[0] == "worker started: slots 4"

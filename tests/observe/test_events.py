@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from perago.clock import SystemClock
+from perago.history.attempts import attempt_history
 from perago.history.event_log import AttemptJournal, EventLog
-from perago.history.story import story
 from perago.protocol.points import POINTS
 from perago.testing.clock import ManualClock
 from tests.observe import told
@@ -35,9 +35,9 @@ def test_k4_everything_up_to_a_durable_point_is_there_when_it_returns(
     journal = AttemptJournal(log, claim, SystemClock())
     wanted = POINTS[: POINTS.index(point) + 1]
     for name in wanted:
-        journal.event(name)
+        journal.event(told.event(name))
     other = EventLog(tmp_path / "events.sqlite")  # As another process would look.
-    assert tuple(event.name for event in other.of_execution(claim.execution_id)) == wanted
+    assert tuple(one.event.title for one in other.of_execution(claim.execution_id)) == wanted
     other.close()
     log.close()
 
@@ -48,22 +48,22 @@ def test_k4_everything_up_to_a_durable_point_is_there_when_it_returns(
 def test_what_somebody_will_ask_about_is_written_at_once(tmp_path: Path, name: str) -> None:
     log = EventLog(tmp_path / "events.sqlite")
     claim = told.claim()
-    AttemptJournal(log, claim, SystemClock()).event(name, text="x")
-    assert [event.name for event in log.of_execution(claim.execution_id)] == [name]
+    AttemptJournal(log, claim, SystemClock()).event(told.event(name, text="x", status="FAILED"))
+    assert [one.event.title for one in log.of_execution(claim.execution_id)] == [name]
     log.close()
 
 
 def test_rows_are_not_gathered_for_long(tmp_path: Path) -> None:
     log, clock, claim = EventLog(tmp_path / "events.sqlite"), ManualClock(), told.claim()
     journal = AttemptJournal(log, claim, clock)
-    journal.event("claimed")
-    journal.event("before input")
+    journal.event(told.event("claimed"))
+    journal.event(told.event("before input"))
     assert log.of_execution(claim.execution_id) == []
     clock.advance(1)
-    journal.event("after input")
+    journal.event(told.event("after input"))
     assert len(log.of_execution(claim.execution_id)) == 3
     for _ in range(600):
-        journal.event("metric", name="rows", value=1.0)
+        journal.event(told.event("metric", kind="gauge", name="rows", value=1.0))
     assert len(log.of_execution(claim.execution_id)) == 503
     log.close()
 
@@ -72,7 +72,7 @@ def test_whoever_watches_hears_at_once(tmp_path: Path) -> None:
     log, claim = EventLog(tmp_path / "events.sqlite"), told.claim()
     heard: list[object] = []
     journal = AttemptJournal(log, claim, SystemClock(), lambda body: heard.append(body["event"]))
-    journal.event("claimed")
+    journal.event(told.event("claimed"))
     assert heard == ["claimed"]
     log.close()
 
@@ -88,7 +88,7 @@ def test_a_killed_process_leaves_what_was_durable(tmp_path: Path) -> None:
         "log = EventLog(pathlib.Path(sys.argv[1]))\n"
         "journal = AttemptJournal(log, claim, SystemClock())\n"
         "for name in ('claimed', 'before input', 'after input', 'before body'):\n"
-        "    journal.event(name)\n"
+        "    journal.event(told.event(name))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     path = tmp_path / "events.sqlite"
@@ -102,7 +102,7 @@ def test_a_killed_process_leaves_what_was_durable(tmp_path: Path) -> None:
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     log = EventLog(path)
-    assert story(log.of_execution(done.stdout.strip())).state == "died in body"
+    assert attempt_history(log.of_execution(done.stdout.strip())).ending == "died in body"
     log.close()
 
 
@@ -114,7 +114,7 @@ def test_many_threads_write_one_file_and_each_attempt_keeps_its_order(tmp_path: 
         for claim in claims[mine::4]:
             journal = AttemptJournal(log, claim, SystemClock())
             for name in POINTS:
-                journal.event(name, seconds=0.001)
+                journal.event(told.event(name, seconds=0.001))
         log.close()
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
@@ -123,7 +123,7 @@ def test_many_threads_write_one_file_and_each_attempt_keeps_its_order(tmp_path: 
     for thread in threads:
         thread.join(LIMIT)
     for claim in claims:
-        assert tuple(event.name for event in log.of_execution(claim.execution_id)) == POINTS
+        assert tuple(one.event.title for one in log.of_execution(claim.execution_id)) == POINTS
     log.close()
 
 
@@ -132,8 +132,8 @@ def test_attempts_are_found_by_any_id_whole_or_begun(tmp_path: Path) -> None:
     claims = [told.claim() for _ in range(3)]
     for claim in claims:
         journal = AttemptJournal(log, claim, SystemClock())
-        journal.event("claimed")
-        journal.event("decision", kind="merge")
+        journal.event(told.event("claimed"))
+        journal.event(told.event("decision", kind="merge"))
     for claim in claims:
         attempt = claim.attempt
         for found in (claim.execution_id, attempt.task_id, attempt.workflow_instance_id):
@@ -158,7 +158,7 @@ def test_a_file_of_an_earlier_version_is_still_read_and_written(tmp_path: Path) 
         )
     before.close()
     log, claim = EventLog(path), told.claim()
-    AttemptJournal(log, claim, SystemClock()).event("decided", status="FAILED")
+    AttemptJournal(log, claim, SystemClock()).event(told.event("decided", status="FAILED"))
     assert log.executions("t1") == ["e1"]
     assert log.executions(claim.execution_id) == [claim.execution_id]
     log.close()

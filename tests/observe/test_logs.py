@@ -19,6 +19,7 @@ from perago.errors import RuntimeConfigError
 from perago.observe.logfiles import LogFiles
 from perago.observe.logs import JsonLog
 from perago.observe.secrets import Secrets
+from perago.protocol.worker_events import WorkerEvent
 from perago.testing.clock import ManualClock
 from tests.observe import told
 from tests.patience import LIMIT
@@ -75,10 +76,12 @@ def test_w8_each_line_carries_the_identity_of_its_attempt(tmp_path: Path) -> Non
 def test_v8_no_secret_params_or_result_in_a_line(tmp_path: Path) -> None:
     log, files = watcher(tmp_path)
     told.completed(log, told.claim())
-    told.failed(log, told.claim(), reason=f"ValueError: {told.SECRETS[1]}")
+    told.failed(log, told.claim(), error=ValueError(told.SECRETS[1]))
     log.output(None, "w-0001", "stderr", f"url http://u:{told.SECRETS[1].replace('/', '%2F')}@h")
     log.output(told.claim(), "w-0001", "stderr", f"key {told.SECRETS[0]} and {told.SECRETS[3]}")
-    log.worker("started", {"settings": {"auth": told.SECRETS[2]}, "list": [told.SECRETS[3]]})
+    log.worker(
+        WorkerEvent.STARTED, {"settings": {"auth": told.SECRETS[2]}, "list": [told.SECRETS[3]]}
+    )
     log.close(1)
     text = files.path.read_text()
     for secret in (*told.SECRETS, "canary-param", "canary-result", "canary%2F"):

@@ -8,9 +8,17 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from perago.errors import (
+    BrokerUnavailableError,
+    LostRaceError,
+    PublishFenceError,
+    StaleAttemptError,
+)
 from perago.observe import metrics
 from perago.observe.instruments import COUNTERS
 from perago.observe.metrics import MetricsWatcher
+from perago.protocol.values import Phase
+from perago.protocol.worker_events import WorkerEvent
 from perago.tasks.spec import MetricSpec
 from tests.observe import told
 from tests.observe.collector import Collector
@@ -64,23 +72,23 @@ def test_a_completed_attempt_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "reason", "fence"),
+    ("phase", "error", "fence"),
     [
-        ("body", "ValueError: no", None),
-        ("first attempt fence", "StaleAttemptError: gone", "attempt"),
-        ("second attempt fence", "BrokerUnavailableError: no answer", "attempt"),
-        ("second attempt fence", "PublishFenceError: branch moved", "publish"),
-        ("publish", "PublishFenceError: fenced", "publish"),
-        ("publish", "LostRaceError: another was first", "publish"),
-        ("input", "BrokerUnavailableError: no answer", None),
+        (Phase.BODY, ValueError, None),
+        (Phase.FENCE_ONE, StaleAttemptError, "attempt"),
+        (Phase.FENCE_TWO, BrokerUnavailableError, "attempt"),
+        (Phase.FENCE_TWO, PublishFenceError, "publish"),
+        (Phase.PUBLISH, PublishFenceError, "publish"),
+        (Phase.PUBLISH, LostRaceError, "publish"),
+        (Phase.INPUT, BrokerUnavailableError, None),
     ],
 )
 def test_a_failure_is_counted_by_phase_and_fence(
-    tmp_path: Path, phase: str, reason: str, fence: str | None
+    tmp_path: Path, phase: Phase, error: type[Exception], fence: str | None
 ) -> None:
     """F1, F2, P3, P8: what a fence refused is told apart from what broke."""
     watcher = start(tmp_path)
-    told.failed(watcher, told.claim(), phase, reason)
+    told.failed(watcher, told.claim(), phase, error("no"))
     found = samples(watcher)
     assert value(found, "perago_attempts_total", task="double", status="FAILED") == 1
     assert value(found, "perago_attempt_failures_total", task="double", phase=phase) == 1
@@ -93,12 +101,12 @@ def test_a_failure_is_counted_by_phase_and_fence(
 def test_r3_an_attempt_whose_executor_died_is_counted_too(tmp_path: Path) -> None:
     watcher = start(tmp_path)
     claim = told.claim()
-    watcher.event(claim, "w-0001", "claimed", {})
-    watcher.event(claim, "w-0001", "before body", {})
+    watcher.event(claim, "w-0001", told.event("claimed"))
+    watcher.event(claim, "w-0001", told.event("before body"))
     assert value(samples(watcher), "perago_worker_busy", task="double") == 1
     facts = {"execution_id": claim.execution_id, "how": "killed by SIGKILL"}
-    watcher.worker("executor died", facts)
-    watcher.event(claim, "w-0001", "after body", {"seconds": 1.0})
+    watcher.worker(WorkerEvent.EXECUTOR_DIED, facts)
+    watcher.event(claim, "w-0001", told.event("after body", seconds=1.0))
     found = samples(watcher)
     assert value(found, "perago_attempts_total", task="double", status="DIED") == 1
     assert value(found, "perago_attempt_failures_total", task="double", phase="body") == 1
@@ -109,7 +117,7 @@ def test_r3_an_attempt_whose_executor_died_is_counted_too(tmp_path: Path) -> Non
 
 def test_an_attempt_that_vanished_ends_when_its_worker_takes_the_next(tmp_path: Path) -> None:
     watcher = start(tmp_path)
-    watcher.event(told.claim(), "w-0001", "claimed", {})
+    watcher.event(told.claim(), "w-0001", told.event("claimed"))
     told.completed(watcher, told.claim())
     found = samples(watcher)
     assert value(found, "perago_attempts_total", task="double", status="DIED") == 1
@@ -121,12 +129,12 @@ def test_r2_lost_completions_polls_heartbeats_and_capacity(tmp_path: Path) -> No
     watcher = start(tmp_path)
     claim = told.claim()
     told.completed(watcher, claim)
-    watcher.event(claim, "w-0001", "lost completion", {"status": "COMPLETED"})
+    watcher.event(claim, "w-0001", told.event("lost completion", status="COMPLETED"))
     for found in (0, 0, 3):
-        watcher.worker("polled", {"task": "double", "found": found})
-    watcher.worker("poll failed", {"task": "double", "why": "no answer"})
-    watcher.worker("heartbeat failed", {})
-    watcher.worker("executor started", {})
+        watcher.worker(WorkerEvent.POLLED, {"task": "double", "found": found})
+    watcher.worker(WorkerEvent.POLL_FAILED, {"task": "double", "why": "no answer"})
+    watcher.worker(WorkerEvent.HEARTBEAT_FAILED, {})
+    watcher.worker(WorkerEvent.EXECUTOR_STARTED, {})
     numbers = samples(watcher)
     assert value(numbers, "perago_completions_lost_total", task="double") == 1
     polls = [value(numbers, "perago_polls_total", result=r) for r in ("empty", "work", "error")]
@@ -140,7 +148,7 @@ def test_r2_lost_completions_polls_heartbeats_and_capacity(tmp_path: Path) -> No
 def test_a_tasks_metric_spec_switches_its_groups(tmp_path: Path) -> None:
     off = MetricSpec(attempts=False, workspace_io=False, worker_capacity=False)
     watcher = start(tmp_path, {"double": off, "thin": MetricSpec()})
-    watcher.event(told.claim(), "w-0001", "claimed", {})
+    watcher.event(told.claim(), "w-0001", told.event("claimed"))
     assert value(samples(watcher), "perago_worker_busy", task="double") is None
     told.completed(watcher, told.claim(), "w-0002")
     told.completed(watcher, told.claim("thin"), "w-0003")
@@ -170,7 +178,7 @@ def test_labels_without_end_are_bounded(tmp_path: Path) -> None:
 
     def sample(name: str, kind: str = "histogram", **labels: str) -> None:
         facts = {"kind": kind, "name": name, "value": 1.0, "labels": labels}
-        watcher.event(claim, "w-0001", "metric", facts)
+        watcher.event(claim, "w-0001", told.event("metric", **facts))
 
     for number in range(150):
         sample("rows", user=f"user-{number}")

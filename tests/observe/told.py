@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from perago.protocol.values import Attempt, Claim
+from perago.protocol.event_format import read
+from perago.protocol.events import Event
+from perago.protocol.outcome import classify
+from perago.protocol.values import Attempt, Claim, Phase
 from perago.settings import Settings, load_settings
 
 CANARIES = {
@@ -23,9 +26,12 @@ OUTPUT = {"workspace": {"ref": "c1"}, "result": {"card": "canary-result"}}
 
 
 class Listener(Protocol):
-    def event(
-        self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]
-    ) -> None: ...
+    def event(self, claim: Claim, worker_id: str, event: Event) -> None: ...
+
+
+def event(name: str, /, **facts: object) -> Event:
+    """Make an event as one is read from a log or a message."""
+    return read(name, facts)
 
 
 def settings(directory: Path, **variables: str) -> Settings:
@@ -70,22 +76,24 @@ def completed(
 def failed(
     watcher: Listener,
     claimed: Claim,
-    phase: str = "body",
-    reason: str = "ValueError: no",
+    phase: Phase = Phase.BODY,
+    error: Exception | None = None,
     worker_id: str = "w-0001",
 ) -> None:
+    """Tell an attempt that failed."""
+    outcome = classify(phase, error or ValueError("no"), reason_limit=500, hide=str)
     tell = _teller(watcher, claimed, worker_id)
     tell("claimed", task=claimed.attempt.task_def_name, workspace=None)
     tell(f"before {phase}")
     tell("traceback", text=f"Traceback:\n  File x\nValueError: {' '.join(SECRETS)}")
-    tell("decided", status="FAILED", reason=f"{phase}: {reason}", output={})
+    tell("decided", **outcome.event.facts)
     tell("warning", text="failed to clean staging workspace", why=f"no {SECRETS[1]}")
     _phase(tell, "report")
 
 
 def _teller(watcher: Listener, claimed: Claim, worker_id: str) -> _Tell:
     def tell(name: str, /, **facts: object) -> None:
-        watcher.event(claimed, worker_id, name, facts)
+        watcher.event(claimed, worker_id, event(name, **facts))
 
     return tell
 

@@ -11,6 +11,7 @@ import pytest
 
 from perago.errors import RuntimeConfigError
 from perago.process.killing import VARIABLE, End, KillAt
+from perago.protocol.events import Event
 from perago.protocol.values import Attempt, Claim
 
 ROOT = Path(__file__).parents[2]
@@ -43,13 +44,14 @@ def test_a_place_is_written_down_before_it_kills(tmp_path: Path) -> None:
     log = tmp_path / "killed"
     child = f"""
 from perago.process.killing import KillAt
+from perago.protocol.event_format import read
 from tests.process.test_killing import Silent, claim
 told = {{"PERAGO_KILL_AT": "a:1:decision", "PERAGO_KILL_LOG": {str(log)!r}}}
 kill = KillAt.from_environment(told)
-kill.journal(Silent(), claim("a", 0)).event("decision")
+kill.journal(Silent(), claim("a", 0)).event(read("decision", {{}}))
 journal = kill.journal(Silent(), claim("a", 1))
-journal.event("claimed")
-journal.event("decision")
+journal.event(read("claimed", {{}}))
+journal.event(read("decision", {{}}))
 """
     done = subprocess.run([sys.executable, "-c", child], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
@@ -59,7 +61,7 @@ journal.event("decision")
 class Silent:
     """A journal that keeps nothing."""
 
-    def event(self, name: str, /, **facts: object) -> None: ...
+    def event(self, event: Event) -> None: ...
 
     def progress(self, phase: str, done: int, total: int) -> None: ...
 

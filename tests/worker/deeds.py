@@ -25,6 +25,7 @@ from perago import (
     task,
 )
 from perago.history.event_log import AttemptJournal
+from perago.protocol.events import Event
 
 TAG = os.environ["DEEDS"]
 RESPONSE = float(os.environ.get("DEEDS_RESPONSE", "30"))
@@ -188,11 +189,11 @@ DEEDS = {
 _event = AttemptJournal.event
 
 
-def _pausing_event(self: AttemptJournal, name: str, /, **facts: object) -> None:
+def _pausing_event(self: AttemptJournal, event: Event) -> None:
     """Stop at the point that the params name, as a slow machine would."""
-    _event(self, name, **facts)
+    _event(self, event)
     given = vars(self)["_claim"].input.get("params") or {}
-    if given.get("pause") == name and vars(self)["_claim"].attempt.retry_count == 0:
+    if given.get("pause") == event.title and vars(self)["_claim"].attempt.retry_count == 0:
         path = given["path"]
         Path(f"{path}.paused").touch()
         while not Path(f"{path}.go").exists():

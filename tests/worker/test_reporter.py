@@ -13,6 +13,7 @@ import pytest
 from perago.clock import SystemClock
 from perago.errors import EventLogError
 from perago.ports import Journal
+from perago.protocol.events import Event
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Staging, Status
 from perago.worker.post_mortem import CleanupConfig, DeadExecution, PostMortem
@@ -48,7 +49,7 @@ class Recorder:
 class Broken:
     """A journal whose log cannot be written."""
 
-    def event(self, name: str, /, **facts: object) -> None:
+    def event(self, event: Event) -> None:
         raise EventLogError("event log is full")
 
     def progress(self, phase: str, done: int, total: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from perago.attempt.progress import AttemptProgress
 from perago.errors import LedgerUnavailableError, StoreError
 from perago.ports import Clock, Ledger, Store
+from perago.protocol import events
 from perago.protocol.adoption import ADOPT, INTEND, Adopt, Posting, Terms, judge, params_digest
 from perago.protocol.data import GuardResult, told
 from perago.protocol.job import split_input
@@ -69,19 +70,13 @@ class LedgerEntry:
         self._decision, self._head = ADOPT, head.id
         taken = self._posting(head.id)
         self._told(lambda ledger: ledger.post(taken))
+        where = self._workspace
         self._progress.event(
-            "decision",
-            kind=ADOPT,
-            repository=self._workspace.repository,
-            branch=self._workspace.branch,
-            head=head.id,
+            events.PublicationDecided(ADOPT, where.repository, where.branch, head.id)
         )
+        earlier = found.attempt
         self._progress.event(
-            "adopted",
-            ref=head.id,
-            execution=found.execution_id,
-            task_id=found.attempt.task_id,
-            retry_count=found.attempt.retry_count,
+            events.Adopted(head.id, found.execution_id, earlier.task_id, earlier.retry_count)
         )
         return taken
 
@@ -93,7 +88,7 @@ class LedgerEntry:
         verdict = judge(self._terms, self._claim.attempt, head.id, postings)
         if isinstance(verdict, Adopt):
             return verdict.posting
-        self._progress.event("not adopted", head=head.id, why=verdict.reason)
+        self._progress.event(events.NotAdopted(head.id, verdict.reason))
         return None
 
     # --- around the publication --------------------------------------------------------------
@@ -160,7 +155,7 @@ class LedgerEntry:
             return tell(self._ledger)
         except LedgerUnavailableError as error:
             self._ledger = None
-            self._progress.event("warning", text="the ledger cannot be used", why=str(error))
+            self._progress.event(events.Warned("the ledger cannot be used", str(error)))
             return None
 
 

@@ -18,7 +18,7 @@ from perago.errors import (
     TaskFailed,
 )
 from perago.ports import Engine
-from perago.protocol import data
+from perago.protocol import data, events
 from perago.protocol.data import DataGuard, GuardResult, Measure, Table
 from perago.protocol.guard import FileGuard, Tree
 from perago.protocol.outcome import describe
@@ -63,18 +63,12 @@ class GuardRunner:
         for guard in plain:
             name, problem = ask(guard, tree, self.working_copy.root)
             found = problem.message if problem else None
-            self.progress.event("guard", phase=phase, guard=name, violation=found)
+            self.progress.event(events.GuardAsked(str(phase), name, found))
             if problem is not None:
                 raise _violated(phase, f"{name}: {found}", problem.remedy)
         broken: list[GuardResult] = []
         for verdict in self._judge([guard for guard in guards if isinstance(guard, DataGuard)]):
-            self.progress.event(
-                "guard",
-                phase=phase,
-                guard=verdict.guard,
-                violation=verdict.violation,
-                **verdict.facts(),
-            )
+            self.progress.event(_asked(phase, verdict))
             self.verdicts.append(verdict)
             (broken if verdict.violation else self.passed).append(verdict)
         if broken:
@@ -165,6 +159,18 @@ def _begun(sample: str) -> str:
     while rest and len(kept) + len(rest[0]) < _SAMPLE_WIDTH:
         kept += f", {rest.pop(0)}"
     return f"{kept}, …" if rest else kept
+
+
+def _asked(phase: Phase, found: GuardResult) -> events.GuardAsked:
+    return events.GuardAsked(
+        phase=str(phase),
+        guard=found.guard,
+        violation=found.violation,
+        table=found.table,
+        rows=found.rows,
+        offending=found.offending,
+        samples=found.samples,
+    )
 
 
 def _violated(phase: Phase, text: str, remedy: str) -> GuardrailViolation:

@@ -42,7 +42,7 @@ from perago.attempt.working_copy import Change, Downloaded, OnBranch, WorkingCop
 from perago.attempt.working_directory import in_place
 from perago.errors import PeragoError, ResultError
 from perago.ports import AttemptDir, Engine, Published, Site
-from perago.protocol import audit, lineage
+from perago.protocol import audit, events, lineage
 from perago.protocol.data import GuardResult, told
 from perago.protocol.diff import diff
 from perago.protocol.job import assert_full_commit_id, split_input
@@ -114,23 +114,21 @@ class Execution:
         """Do steps 1 to 14: the transaction, then the undoing of all it made for itself."""
         with ExitStack() as undo:
             try:
-                self._progress.event("claimed", task=self._task.name, workspace=self._where())
+                self._progress.event(events.Claimed(self._task.name, self._where()))
                 outcome = self._transaction(undo)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a body may raise anything
                 outcome = self._failed(error)
             self._progress.ignore_log_failures()  # Cleanup and report never depend on it.
             if self._verdicts:  # X5: also, and above all, of a table that was refused.
                 outcome = replace(outcome, output={**outcome.output, **told(self._verdicts)})
-            self._progress.event(
-                "decided", status=outcome.status, reason=outcome.reason, output=outcome.output
-            )
+            self._progress.event(outcome.event)
         return outcome
 
     def _failed(self, error: BaseException) -> Outcome:
         """Say what a failure means; our own errors say all there is, others have a place."""
         self._progress.ignore_log_failures()
         if not isinstance(error, PeragoError) or error.__cause__ is not None:
-            self._progress.event("traceback", text=trace_of(error))
+            self._progress.event(events.Traceback(trace_of(error)))
         phase, limit = self._progress.current, self._services.reason_limit
         bug = phase is Phase.BODY and not isinstance(error, PeragoError)
         line = author_line(error, self._task.function) if bug else ""
@@ -270,8 +268,8 @@ class Execution:
 
     def _in_place(self) -> AbstractContextManager[None]:
         """Run an author's code, and stay in the working directory it began in (section 4)."""
-        facts = {"text": "the working directory was changed", "why": "it was put back"}
-        return in_place(lambda: self._progress.event("warning", **facts))
+        warned = events.Warned("the working directory was changed", "it was put back")
+        return in_place(lambda: self._progress.event(warned))
 
     def _result(self, value: object) -> Mapping[str, object]:
         with self._progress.phase(Phase.RESULT):
@@ -288,9 +286,7 @@ class Execution:
         with self._progress.phase(Phase.DIFF):
             change = working_copy.change()
             steps = change.steps
-            self._progress.event(
-                "changed", added=steps.added, changed=steps.changed, removed=steps.removed
-            )
+            self._progress.event(events.Changed(steps.added, steps.changed, steps.removed))
             return change
 
     def _first_fence(self) -> None:
@@ -389,12 +385,9 @@ class Execution:
         with self._progress.phase(Phase.PUBLISH):
             head = situation.head
             decision = decide(job.fence, situation)
+            kind, where = type(decision).__name__.lower(), job.workspace
             self._progress.event(
-                "decision",
-                kind=type(decision).__name__.lower(),
-                repository=job.workspace.repository,
-                branch=job.workspace.branch,
-                head=head.id,
+                events.PublicationDecided(kind, where.repository, where.branch, head.id)
             )
             plan = lineage.plan(job.workspace, self._claim.attempt, head.id)
             job.ledger_entry.decided(decision, head)
@@ -434,6 +427,7 @@ class Execution:
         output: dict[str, object] = {"workspace": workspace.as_json()} if workspace else {}
         return Outcome(Status.COMPLETED, output | {"result": result}, fence=fence)
 
-    def _where(self) -> object:
+    def _where(self) -> Mapping[str, object] | None:
         """Log where the attempt reads; params may hold what must not be logged (V8)."""
-        return self._claim.input.get("workspace")
+        where = self._claim.input.get("workspace")
+        return where if isinstance(where, Mapping) else None

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from perago.errors import StaleAttemptError
 from perago.ports import Clock, Journal
+from perago.protocol import events
 from perago.protocol.outcome import describe, sendable
 from perago.protocol.values import Phase
 
@@ -43,11 +44,10 @@ class Meter:
         self._done += count
         self._moved(self._done)
 
-    def pace(self) -> dict[str, float]:
-        """Say how long it took since the meter was made, and how many bytes a second that is."""
+    def pace(self) -> tuple[float, int]:
+        """Return the seconds since the meter was made, and the bytes that moved in each."""
         seconds = self._clock.monotonic() - self._started
-        rate = round(self._done / seconds) if seconds > 0 else 0
-        return {"seconds": round(seconds, 6), "bytes_per_second": rate}
+        return round(seconds, 6), round(self._done / seconds) if seconds > 0 else 0
 
 
 class AttemptProgress:
@@ -68,10 +68,10 @@ class AttemptProgress:
         self._deadline = clock.monotonic() + seconds
         self._aside = 0.0
 
-    def event(self, name: str, /, **facts: object) -> None:
+    def event(self, event: events.Event) -> None:
         """Record a point; a journal that cannot is a failure only while it may be one."""
         try:
-            self._journal.event(name, **facts)
+            self._journal.event(event)
         except Exception:
             if self._log_decides:
                 raise
@@ -89,23 +89,23 @@ class AttemptProgress:
         self.current = phase
         if phase in _UNTIL_PUBLISHED:
             self.refuse_lost()
-        self.event(f"before {phase}")
+        self.event(events.PhaseBegan(phase))
         started = self._clock.monotonic() - self._aside
         yield
         took = self._clock.monotonic() - self._aside - started
-        self.event(f"after {phase}", seconds=round(took, 6))
+        self.event(events.PhaseEnded(phase, round(took, 6)))
 
     @contextmanager
     def starting_spark(self) -> Iterator[None]:
         """Mark the start of a JVM; its time does not count as that of the phase it happens in."""
-        self.event("spark starting")
+        self.event(events.SparkStarting())
         started = self._clock.monotonic()
         try:
             yield
         finally:
             took = self._clock.monotonic() - started
             self._aside += took
-        self.event("spark started", seconds=round(took, 6))
+        self.event(events.SparkStarted(round(took, 6)))
 
     def clean(self, phase: Phase, failure: str, action: Callable[[], None]) -> None:
         """Undo one thing in a phase of its own (steps 13, 14)."""
@@ -121,7 +121,7 @@ class AttemptProgress:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - whatever it is, the result stands
-            self.event("warning", text=failure, why=describe(error))
+            self.event(events.Warned(failure, describe(error)))
 
     def meter(self, phase: Phase, total: int) -> Meter:
         """Count moved bytes for whoever watches; stop when nobody wants them any more."""
@@ -151,9 +151,9 @@ class AttemptProgress:
 
     def dropped(self, paths: Sequence[str]) -> None:
         """Record what was taken for a leftover of Spark and is not published."""
-        self.event("leftovers removed", count=len(paths), paths=list(paths))
+        self.event(events.LeftoversRemoved(len(paths), tuple(paths)))
 
     def measured(self, kind: str, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Take a sample of the author's own metrics; what they name it is text from here on."""
         named = {str(key): sendable(str(text)) for key, text in dict(labels).items()}
-        self.event("metric", kind=kind, name=sendable(str(name)), value=value, labels=named)
+        self.event(events.MetricRecorded(kind, sendable(str(name)), value, named))

@@ -14,6 +14,7 @@ from perago.errors import (
     StoreUnavailableError,
 )
 from perago.ports import Clock, Publication, Published, Store
+from perago.protocol import events
 from perago.protocol.kinds import FenceKind
 from perago.protocol.publication import Decision, Keep, Refuse, Write, refuse_visible
 from perago.protocol.recovery import Landed, Lost, settle
@@ -72,16 +73,16 @@ class Publisher:
             published = self.store.apply(publication)
         except OutcomeUnknownError as error:
             published = self._settle(target, decision, error)
-        self.progress.event("applied", ref=published.ref)
+        self.progress.event(events.Applied(published.ref))
         self._verify(target, decision, published)
         self.seen(published.ref)
-        self.progress.event("published", ref=published.ref, fence=published.fence)
+        self.progress.event(events.Published(published.ref, published.fence))
         return published
 
     def _settle(self, target: Target, decision: Write, lost: OutcomeUnknownError) -> Published:
         """Read the target until it answers or the margin is over; never send again (P6, P11)."""
         deadline = self.clock.monotonic() + target.margin_seconds
-        self.progress.event("outcome unknown", why=str(lost))
+        self.progress.event(events.OutcomeUnknown(str(lost)))
         while True:
             state = None
             try:
@@ -92,7 +93,7 @@ class Publisher:
                 )
                 state = settle(decision, head, target.execution_id)
             except StoreUnavailableError as error:
-                self.progress.event("warning", text="the target cannot be read", why=str(error))
+                self.progress.event(events.Warned("the target cannot be read", str(error)))
             if isinstance(state, Landed):
                 return Published(state.ref, target.fence)
             if isinstance(state, Lost):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from perago.attempt.progress import AttemptProgress
 from perago.ports import Broker
+from perago.protocol import events
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Phase
 
@@ -29,4 +30,4 @@ def report(
 def lost_completion(outcome: Outcome, progress: AttemptProgress) -> None:
     """Log it (R2): the engine drops the result of a task that is over, and says 200."""
     progress.ignore_log_failures()
-    progress.event("lost completion", status=outcome.status, output=outcome.output)
+    progress.event(events.CompletionLost(outcome.status, outcome.output))

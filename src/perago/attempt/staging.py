@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from perago.attempt.progress import AttemptProgress
 from perago.errors import AlreadyExistsError, PeragoError
 from perago.ports import Patience, Put, Store
-from perago.protocol import audit, names
+from perago.protocol import audit, events, names
 from perago.protocol.budget import Budget, commit_seconds
 from perago.protocol.values import Claim, Phase, StagedWorkspace, Staging
 
@@ -41,15 +41,14 @@ class Stage:
             self._drop_later()
             raise
         self._drop_later()
-        self.progress.event("branch created", branch=self.staging.branch, base=base)
+        self.progress.event(events.BranchCreated(self.staging.branch, base))
 
     def fill(self, puts: Sequence[Put], deletes: Sequence[str]) -> None:
         """Bring the branch to the wanted state (S2)."""
         total = sum(put.entry.size for put in puts)
         meter = self.progress.meter(Phase.STAGE, total)
         self.store.write(self.staging, puts, deletes, meter)
-        facts = {"files": len(puts), "bytes": total, "deleted": len(deletes)}
-        self.progress.event("uploaded", **facts, **meter.pace())
+        self.progress.event(events.Uploaded(len(puts), total, len(deletes), *meter.pace()))
 
     def seal(
         self, metadata: Mapping[str, str], budget: Budget, response_seconds: float
@@ -60,7 +59,7 @@ class Stage:
         patience = Patience(seconds, margin, self.progress.refuse_lost)
         said = audit.message(self.claim)
         staged = self.store.seal(self.staging, said, metadata, patience)
-        self.progress.event("committed", commit=staged.commit)
+        self.progress.event(events.Committed(staged.commit))
         return staged
 
     def _drop_later(self) -> None:

@@ -11,6 +11,7 @@ from perago.attempt.progress import AttemptProgress
 from perago.attempt.staging import Stage
 from perago.errors import UnpublishableFileError
 from perago.ports import Advance, AttemptDir, Fetch, Gateway, ObjectAccess, Put, Site, Store
+from perago.protocol import events
 from perago.protocol.diff import diff
 from perago.protocol.guard import Tree
 from perago.protocol.parts import may_be_renamed, only_names_differ, tables_of
@@ -95,7 +96,7 @@ def download(
     total = sum(entry.size for entry in manifest.values())
     meter = progress.meter(Phase.DOWNLOAD, total)
     store.fetch(repository, ref, wanted, meter)
-    progress.event("downloaded", files=len(manifest), bytes=total, **meter.pace())
+    progress.event(events.Downloaded(len(manifest), total, *meter.pace()))
     return baseline(attempt_dir, manifest, store.checksum, store.content), rest
 
 

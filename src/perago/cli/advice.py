@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perago.history.story import AttemptHistory
+from perago.history.attempts import AttemptHistory
 from perago.protocol.values import Phase
 
 _MOVED = frozenset({Phase.FENCE_ONE, Phase.FENCE_TWO, Phase.PUBLISH})
 
 
-def failed_in(stories: Sequence[AttemptHistory]) -> str | None:
+def failed_in(attempts: Sequence[AttemptHistory]) -> str | None:
     """Return the phase in which the last unsuccessful execution ended, if it got so far."""
-    failed = [told for told in stories if not told.state.startswith("COMPLETED")]
-    if not failed:
-        return None
-    open_phases = [phase.name for phase in failed[-1].phases if phase.seconds is None]
-    return open_phases[0] if open_phases else None
+    failed = [one for one in attempts if not one.state.completed]
+    return failed[-1].state.failed_in or None if failed else None
 
 
 def next_steps(phase: str | None, run_id: str, again: str) -> list[tuple[str, str]]:

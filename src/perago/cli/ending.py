@@ -72,10 +72,10 @@ def _place(ended: RunRecord) -> str:
 def _advise(ended: RunRecord, home: Home, again: str) -> None:
     """Say what helps: a resumed run has the same workflow and the same input."""
     from perago.cli.advice import failed_in, next_steps
-    from perago.history.story import story
+    from perago.history.attempts import attempt_history
 
     events = (home.events.of_execution(each) for each in home.events.executions(ended.id))
-    phase = failed_in([story(each) for each in events if each])
+    phase = failed_in([attempt_history(each) for each in events if each])
     home.close()
     for text, command in next_steps(phase, ended.id, again):
         say(f"[dim]{plain(text)}[/dim]\n  {plain(command)}")

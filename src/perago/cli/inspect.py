@@ -11,9 +11,10 @@ from perago.cli.choose import Repo, StoreName, events_of, place_of
 from perago.cli.screen import AsJson, block, changes, emit, fields, plain, say, short, when
 
 if TYPE_CHECKING:
+    from perago.history.attempts import AttemptHistory
     from perago.history.event_log import EventLog
-    from perago.history.story import AttemptHistory
     from perago.ports import Store
+    from perago.protocol.attempt_state import AttemptState
     from perago.protocol.values import ChangeSet, Commit
 
 _BAR = 24
@@ -53,21 +54,21 @@ def inspect(
                 remedy="'perago log' and 'perago runs' show ids to look at",
             ) from None
         found = [commit.metadata.get("perago.execution_id", "")]
-    stories = [told for told in (_story(events, execution) for execution in found) if told]
+    attempts = [told for told in (_history(events, execution) for execution in found) if told]
     if as_json:
-        _emit(commit, change, stories)
+        _emit(commit, change, attempts)
         return
     if commit and change is not None:
         _show_commit(commit, change)
-    for told in stories:
-        _show_story(told)
+    for told in attempts:
+        _show_attempt(told)
 
 
-def _story(log: EventLog, execution_id: str) -> AttemptHistory | None:
-    from perago.history.story import story
+def _history(log: EventLog, execution_id: str) -> AttemptHistory | None:
+    from perago.history.attempts import attempt_history
 
     events = log.of_execution(execution_id)
-    return story(events) if events else None
+    return attempt_history(events) if events else None
 
 
 def _change(store: Store, repository: str, commit: Commit) -> ChangeSet:
@@ -78,7 +79,7 @@ def _change(store: Store, repository: str, commit: Commit) -> ChangeSet:
     return store.diff(repository, commit.parent, commit.id, "")
 
 
-def _emit(commit: Commit | None, change: ChangeSet | None, stories: list[AttemptHistory]) -> None:
+def _emit(commit: Commit | None, change: ChangeSet | None, attempts: list[AttemptHistory]) -> None:
     shown = None
     if commit and change is not None:
         shown = {
@@ -91,7 +92,7 @@ def _emit(commit: Commit | None, change: ChangeSet | None, stories: list[Attempt
             "changed": change.changed,
             "removed": change.removed,
         }
-    emit({"commit": shown, "executions": [told.as_json() for told in stories]})
+    emit({"commit": shown, "executions": [told.as_json() for told in attempts]})
 
 
 def _show_commit(commit: Commit, change: ChangeSet) -> None:
@@ -109,15 +110,15 @@ def _show_commit(commit: Commit, change: ChangeSet) -> None:
     say()
 
 
-def _show_story(told: AttemptHistory) -> None:
+def _show_attempt(told: AttemptHistory) -> None:
     attempt = told.attempt
-    colour = "green" if told.state == "COMPLETED" else "red"
+    colour = "green" if told.ending == "COMPLETED" else "red"
     retry = f", retry {attempt.retry_count}" if attempt.retry_count else ""
     say(
         f"[bold]{plain(attempt.reference_task_name)}[/bold] "
-        f"({plain(attempt.task_def_name)}{retry})  [{colour}]{plain(told.state)}[/{colour}]"
+        f"({plain(attempt.task_def_name)}{retry})  [{colour}]{plain(told.ending)}[/{colour}]"
     )
-    workspace = told.workspace or {}
+    workspace = told.workspace
     fields(
         {
             "run": plain(attempt.workflow_instance_id),
@@ -128,57 +129,54 @@ def _show_story(told: AttemptHistory) -> None:
             + f" at {short(str(workspace.get('ref', '')))}",
         }
     )
-    _show_phases(told)
+    _show_phases(told.state)
     for guard in told.guards:
-        problem = guard.get("violation")
-        mark = "[green]ok[/green]  " if problem is None else "[red]fail[/red]"
-        text = plain(guard["guard"]) + (f": {plain(problem)}" if problem else "")
-        rows = guard.get("rows")
-        say(f"  {mark} {text}" + (f"  [dim]{rows:,} rows[/dim]" if rows is not None else ""))
-        for sample in guard.get("samples") or ():
+        mark = "[green]ok[/green]  " if guard.violation is None else "[red]fail[/red]"
+        text = plain(guard.guard) + (f": {plain(guard.violation)}" if guard.violation else "")
+        rows = f"  [dim]{guard.rows:,} rows[/dim]" if guard.rows is not None else ""
+        say(f"  {mark} {text}{rows}")
+        for sample in guard.samples:
             say(f"         [dim]{plain(sample)}[/dim]")
-    _show_change(told)
-    if told.adopted:
+    _show_change(told.state)
+    if adopted := told.state.adopted:
         say(
-            f"  [bold]adopted[/bold] {short(str(told.adopted.get('ref')))}, which execution "
-            f"{plain(told.adopted.get('execution'))} had published; the body was not run again"
+            f"  [bold]adopted[/bold] {short(adopted.ref)}, which execution "
+            f"{plain(adopted.execution)} had published; the body was not run again"
         )
     for metric in told.metrics:
-        say(f"  [dim]{plain(metric['kind'])}[/dim] {plain(metric['name'])} = {metric['value']:g}")
+        say(f"  [dim]{plain(metric.kind)}[/dim] {plain(metric.name)} = {metric.value:g}")
     for warning in told.warnings:
-        say(f"  [yellow]warning[/yellow] {plain(warning.get('text'))}: {plain(warning.get('why'))}")
-    if told.outcome and told.outcome.get("reason"):
-        say(f"  [red]{block(told.outcome['reason'])}[/red]")
-    if told.traceback:
-        say(f"  [dim]{block(told.traceback)}[/dim]")
+        say(f"  [yellow]warning[/yellow] {plain(warning.text)}: {plain(warning.why)}")
+    if told.state.outcome and told.state.outcome.reason:
+        say(f"  [red]{block(told.state.outcome.reason)}[/red]")
+    if told.state.traceback:
+        say(f"  [dim]{block(told.state.traceback.text)}[/dim]")
     say()
 
 
-def _show_phases(told: AttemptHistory) -> None:
-    longest = max((phase.seconds or 0 for phase in told.phases), default=0) or 1
-    for phase in told.phases:
+def _show_phases(state: AttemptState) -> None:
+    longest = max((phase.seconds or 0 for phase in state.phases), default=0) or 1
+    for phase in state.phases:
         if phase.seconds is None:
-            how = "failed here" if told.outcome else "died here"
+            how = "failed here" if state.outcome else "died here"
             say(f"  {plain(phase.name):<22} [red]{how}[/red]")
             continue
         bar = "━" * max(1, round(_BAR * phase.seconds / longest))
         say(f"  {plain(phase.name):<22} {phase.seconds * 1000:>9.1f} ms  [cyan]{bar}[/cyan]")
 
 
-def _show_change(told: AttemptHistory) -> None:
-    if told.change is None:
+def _show_change(state: AttemptState) -> None:
+    if (change := state.changed) is None:
         return
-    signs = (("+", "green", "added"), ("~", "yellow", "changed"), ("-", "red", "removed"))
-    for sign, colour, kind in signs:
-        paths = told.change.get(kind, [])
+    shown = (("+", "green", change.added), ("~", "yellow", change.changed))
+    for sign, colour, paths in (*shown, ("-", "red", change.removed)):
         for path in paths[:_PATHS]:
             say(f"  [{colour}]{sign}[/{colour}] {plain(path)}")
         if len(paths) > _PATHS:
             say(f"  [{colour}]{sign}[/{colour}] [dim]and {len(paths) - _PATHS} more[/dim]")
-    if told.decision:
-        published = told.published or {}
-        held = f", fence {plain(published['fence'])} held" if published else ""
+    if state.decision:
+        held = f", fence {plain(state.published.fence)} held" if state.published else ""
         say(
-            f"  decision [bold]{plain(told.decision.get('kind'))}[/bold] on "
-            f"{short(str(told.decision.get('head')))}{held}"
+            f"  decision [bold]{plain(state.decision.kind)}[/bold] on "
+            f"{short(state.decision.head)}{held}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Protocol
@@ -16,6 +16,7 @@ from perago.brokers.local.executions import execution_of as local_execution
 from perago.cli import completion
 from perago.errors import UsageError
 from perago.process.lock import held, run_lock
+from perago.protocol.events import Event
 from perago.workflow.progress import Execution, Step, news, published_by
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ Id = Annotated[
 LAST: Final = "last"
 LOOK_SECONDS: Final = 1.0
 _LOOKS_ALONE: Final = 3
-_TOLD: Final = frozenset({"changed", "decision", "published", "adopted"})
 
 
 class Steered(Protocol):
@@ -53,7 +53,7 @@ class Steered(Protocol):
         """End it, if it has not ended."""
         ...
 
-    def told(self, step: Step) -> Iterable[Mapping[str, object]]:
+    def told(self, step: Step) -> Iterable[Event]:
         """Say what an attempt did to its branch."""
         ...
 
@@ -82,7 +82,7 @@ class OnConductor:
     def end(self, reason: str) -> None:
         self.client.terminate(self.workflow_id, reason)
 
-    def told(self, step: Step) -> Iterable[Mapping[str, object]]:
+    def told(self, step: Step) -> Iterable[Event]:
         return published_by(step)
 
     def deserted(self) -> bool:
@@ -105,10 +105,10 @@ class Here:
     def end(self, reason: str) -> None:
         self.home.state.terminate(self.run.id, reason, time.time())
 
-    def told(self, step: Step) -> Iterable[Mapping[str, object]]:
+    def told(self, step: Step) -> Iterable[Event]:
         """Read the event log: it knows more than the two ends of an attempt."""
         events = self.home.events.of_execution(step.execution_id)
-        return [{"event": each.name, **each.facts} for each in events if each.name in _TOLD]
+        return [each.event for each in events]
 
     def deserted(self) -> bool:
         """Look for the process that drives it; one that begins needs a moment for its lock."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from perago.cli.screen import block, changes, marked, plain, short
+from perago.protocol.attempt_state import STARTING_SPARK, AttemptState
+from perago.protocol.event_format import read
+from perago.protocol.events import Moved, PhaseBegan
 from perago.terminal import console
 
 if TYPE_CHECKING:
@@ -34,36 +37,29 @@ class Step:
     name: str
     retry: int
     began: float
-    doing: str = "waiting"
-    before: str = ""
+    waiting: str = "waiting"
+    """What it waits for, or does, before its first phase."""
     share: float | None = None
-    change: str = ""
-    decision: str = ""
-    ref: str = ""
+    """How much of a transfer is done."""
+    state: AttemptState = field(default_factory=AttemptState)
     status: str = ""
     reason: str = ""
     seconds: float = 0.0
-    starting: float = 0.0
-    """How long of it a JVM took to start."""
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Take in one journal event of the executor."""
-        name = str(message.get("event", ""))
-        if name.startswith("before "):
-            self.doing, self.share = name.removeprefix("before "), None
-        elif name == "spark starting":
-            self.before, self.doing = self.doing, "starting Spark"
-        elif name == "spark started":
-            self.doing, self.starting = self.before, float(message["seconds"])
-        elif name == "progress" and message["total"]:
-            self.share = message["done"] / message["total"]
-        elif name == "changed":
-            counts = [len(message[kind]) for kind in ("added", "changed", "removed")]
-            self.change = changes(*counts)
-        elif name == "decision":
-            self.decision = plain(message["kind"])
-        elif name in {"published", "adopted"}:
-            self.ref = short(str(message["ref"]))
+        event = read(str(message.get("event", "")), message)
+        self.state = self.state.after(event, 0.0)
+        if isinstance(event, PhaseBegan):
+            self.share = None
+        elif isinstance(event, Moved) and event.total:
+            self.share = event.done / event.total
+
+    @property
+    def doing(self) -> str:
+        """Say what it is doing now."""
+        starting = STARTING_SPARK if self.state.starting_spark else ""
+        return starting or self.state.last_phase or self.waiting
 
     @property
     def label(self) -> str:
@@ -79,15 +75,19 @@ class Step:
             return "[yellow]interrupted[/yellow]"
         if self.status not in _ICONS:
             return f"[red]{block(self.reason or self.status)}[/red]"
+        ref = f"[cyan]{short(self.state.ref)}[/cyan]"
+        decision = self.state.decision.kind if self.state.decision else ""
         done = {
-            "merge": f"published [cyan]{self.ref}[/cyan]",
-            "replace": "[yellow]replaced an abandoned publication[/yellow]"
-            f" with [cyan]{self.ref}[/cyan]",
+            "merge": f"published {ref}",
+            "replace": f"[yellow]replaced an abandoned publication[/yellow] with {ref}",
             "relocate": "[yellow]took an abandoned publication back[/yellow]",
             "keep": "nothing to publish",
-            "adopt": f"[yellow]adopted[/yellow] [cyan]{self.ref}[/cyan], published before",
-        }.get(self.decision, "read-only")
-        return f"{done}  {self.change}" if self.decision in {"merge", "replace"} else done
+            "adopt": f"[yellow]adopted[/yellow] {ref}, published before",
+        }.get(decision, "read-only")
+        change = self.state.changed
+        if change is None or decision not in {"merge", "replace"}:
+            return done
+        return f"{done}  {changes(*change.counts)}"
 
     @property
     def icon(self) -> str:
@@ -101,7 +101,8 @@ class Step:
 
     def of_that(self, digits: int) -> str:
         """Say how much of that was a JVM's start; nothing where none was started."""
-        return f" (starting Spark: {self.starting:.{digits}f} s)" if self.starting else ""
+        seconds = self.state.spark_seconds
+        return f" (starting Spark: {seconds:.{digits}f} s)" if seconds else ""
 
     def _bar(self) -> str:
         if self.share is None:
@@ -198,13 +199,15 @@ class RunView:
         wait = float(event.get("in_seconds") or 0.0)
         self._steps[task_id] = step
         if name == "task_retry" and wait >= _NOTICED:
-            step.doing = f"starts in {wait:.0f} s"
+            step.waiting = f"starts in {wait:.0f} s"
             if self._live is None:
                 self._console.print(marked(f"{step.icon} {step.label}  {step.story}"))
 
     def _follow(self, name: str, step: Step, event: Mapping[str, Any]) -> None:
         if name == "task_claimed":
-            step.began, step.doing = time.monotonic(), "starting"
+            step.began, step.waiting = time.monotonic(), "starting"
+        elif name == "task_running":
+            step.waiting = "running"
         elif name == "message":
             step.hear(event["message"])
         elif name == "task_lost":

@@ -12,13 +12,15 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from perago.errors import EventLogError
 from perago.ports import Clock
-from perago.protocol.values import Attempt, Claim, Phase
+from perago.protocol.event_format import read
+from perago.protocol.events import Claimed, Event, Moved, PublicationDecided, Warned, cut
+from perago.protocol.values import Attempt, Claim
 from perago.redaction import hidden_facts, hide
 from perago.sqlite import opened
 
@@ -66,41 +68,30 @@ CONDITIONS = frozenset(
 )
 """What :meth:`EventLog.by_execution` may be asked of a claim."""
 _SAMPLE = 200
-_DURABLE = frozenset(
-    {
-        # What may take long, or end the process: whoever looks meanwhile sees how far it came.
-        *("before download", "before body", "spark starting"),
-        # What others can see from now on, or are about to.
-        *("branch created", "decision", "outcome unknown", "applied", "published"),
-        # What somebody will ask about, and the end.
-        *("warning", "traceback", "decided", "after report", "lost completion"),
-    }
-)
-_LAST = frozenset({f"after {Phase.REPORT}", "lost completion"})
 _LONGEST_GATHERED_SECONDS = 1.0
 _MOST_GATHERED = 500
 _WAIT_SECONDS = 30.0
-_SETTLED = frozenset(
-    {"outcome unknown", "applied", "published", "traceback", "decided", "before report"}
-)
-"""From one of these on the log can change nothing any more, so nothing waits long for it."""
 _SHORT_WAIT_SECONDS = 2.0
-_PLACED = frozenset({"claimed", "decision"})
-"""These name a repository, and so the store that it is in."""
 _MOST_KEPT = 2000
 """So many rows are kept for a log that cannot be written; durable ones always."""
 _Row = tuple[float, str, str, str, int, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One recorded point of one execution."""
+class Recorded:
+    """One event of one execution, as the log has it."""
 
     at: float
     execution_id: str
     attempt: Attempt
-    name: str
-    facts: Mapping[str, object]
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Recorded):
+    """What an execution decided to do to its branch."""
+
+    event: PublicationDecided
 
 
 class EventLog:
@@ -126,20 +117,24 @@ class EventLog:
                 remedy="check the space and the permissions of PERAGO_HOME",
             ) from error
 
-    def of_execution(self, execution_id: str) -> list[Event]:
+    def of_execution(self, execution_id: str) -> list[Recorded]:
         """Return one execution's events in order."""
         return list(self._select("execution_id = ?", execution_id))
 
-    def of_workflow(self, workflow_instance_id: str) -> list[Event]:
+    def of_workflow(self, workflow_instance_id: str) -> list[Recorded]:
         """Return the events of every attempt of one workflow run, in order."""
         claimed = (
             "SELECT execution_id FROM events WHERE name = 'claimed' AND workflow_instance_id = ?"
         )
         return list(self._select(f"execution_id IN ({claimed})", workflow_instance_id))
 
-    def decisions(self) -> list[Event]:
+    def decisions(self) -> list[Decided]:
         """Return what every attempt decided about its branch, in order (K4)."""
-        return list(self._select("name = 'decision'"))
+        return [
+            Decided(one.at, one.execution_id, one.attempt, one.event)
+            for one in self._select("name = 'decision'")
+            if isinstance(one.event, PublicationDecided)
+        ]
 
     def last(self) -> int:
         """Return the number of the newest row; 0 when there is none."""
@@ -157,7 +152,7 @@ class EventLog:
 
     def by_execution(
         self, after: int, until: int, wanted: Mapping[str, str | int | float] | None = None
-    ) -> Iterator[list[Event]]:
+    ) -> Iterator[list[Recorded]]:
         """Yield the events of each execution that was claimed in rows after one up to another.
 
         ``wanted`` holds conditions of :data:`CONDITIONS` on the claim. One execution at a time is
@@ -167,8 +162,8 @@ class EventLog:
         claimed = " AND ".join(("name = 'claimed'", "id > ?", "id <= ?", *wanted))
         where = f"execution_id IN (SELECT execution_id FROM events WHERE {claimed})"  # noqa: S608 - our words
         rows = self._select(where, after, until, *wanted.values(), order="execution_id, id")
-        for _, events in groupby(rows, lambda event: event.execution_id):
-            yield list(events)
+        for _, found in groupby(rows, lambda one: one.execution_id):
+            yield list(found)
 
     def executions(self, prefix: str) -> list[str]:
         """Find execution ids by execution id, task id or workflow id, whole or begun."""
@@ -193,7 +188,7 @@ class EventLog:
             self._local.connection = None
             connection.close()
 
-    def _select(self, where: str, *values: str | float, order: str = "id") -> Iterator[Event]:
+    def _select(self, where: str, *values: str | float, order: str = "id") -> Iterator[Recorded]:
         if not self._path.exists():
             return
         rows: Iterable[_Row]
@@ -204,7 +199,8 @@ class EventLog:
             if execution != same:
                 same = execution
                 attempt = Attempt(workflow, task_id, retry, reference, definition)
-            yield Event(at, execution, attempt, name, json.loads(facts) if facts != "{}" else {})
+            event = read(name, json.loads(facts) if facts != "{}" else {})
+            yield Recorded(at, execution, attempt, event)
 
     def _connection(self, wait_seconds: float = _WAIT_SECONDS) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
@@ -249,7 +245,7 @@ class AttemptJournal:
         self._claim = claim
         self._clock = clock
         self._watch = watch
-        self._place = {"store": store} if store else {}
+        self._store = store
         self._percent = -1
         self._gathered: list[_Row] = []
         self._failed = False
@@ -257,20 +253,23 @@ class AttemptJournal:
         # A body may record metrics from threads of its own.
         self._gathering = threading.Lock()
 
-    def event(self, name: str, /, **facts: object) -> None:
+    def event(self, event: Event) -> None:
         """Record that a point was reached; also told when it cannot be recorded."""
-        facts = hidden_facts({**facts, **self._place} if name in _PLACED else facts)
+        if isinstance(event, Claimed | PublicationDecided) and self._store:
+            event = replace(event, store=self._store)
+        facts = hidden_facts(event.facts)
         failure = None
         with self._gathering:
-            if name in _SETTLED:
+            if event.settles:
                 self._wait_seconds = _SHORT_WAIT_SECONDS
             try:
-                self._gather(name, facts)
-                if name in _LAST or (not self._failed and (name in _DURABLE or self._overdue())):
+                self._gather(event, facts)
+                due = event.durable or self._overdue()
+                if event.last or (due and not self._failed):
                     self._write()
             except Exception as error:  # noqa: BLE001 - raised below
                 failure = error
-        self._watch({"event": name, "execution_id": self._claim.execution_id, **facts})
+        self._say(event.title, facts)
         if failure is not None:
             self._complain(failure)
             raise failure
@@ -287,9 +286,9 @@ class AttemptJournal:
                 return
         self._complain(failure)
 
-    def _gather(self, name: str, facts: Mapping[str, object]) -> None:
-        if len(self._gathered) < _MOST_KEPT or name in _DURABLE:
-            self._gathered.append(_row(self._clock.now(), self._claim, name, facts))
+    def _gather(self, event: Event, facts: Mapping[str, object]) -> None:
+        if len(self._gathered) < _MOST_KEPT or event.durable:
+            self._gathered.append(_row(self._clock.now(), self._claim, event.title, facts))
 
     def _write(self) -> None:
         if self._gathered:
@@ -300,8 +299,8 @@ class AttemptJournal:
         """Tell whoever watches, once: the log itself cannot say it."""
         if not self._failed:
             self._failed = True
-            facts = {"text": "the event log cannot be written", "why": str(failure)}
-            self._watch({"event": "warning", "execution_id": self._claim.execution_id, **facts})
+            warned = Warned("the event log cannot be written", str(failure))
+            self._say(warned.title, warned.facts)
 
     def _overdue(self) -> bool:
         waited = self._gathered[-1][0] - self._gathered[0][0]
@@ -312,15 +311,11 @@ class AttemptJournal:
         percent = 100 * done // total if total else 100
         if percent != self._percent:
             self._percent = percent
-            self._watch(
-                {
-                    "event": "progress",
-                    "execution_id": self._claim.execution_id,
-                    "phase": str(phase),
-                    "done": done,
-                    "total": total,
-                }
-            )
+            moved = Moved(str(phase), done, total)
+            self._say(moved.title, moved.facts)
+
+    def _say(self, name: str, facts: Mapping[str, object]) -> None:
+        self._watch({"event": name, "execution_id": self._claim.execution_id, **facts})
 
 
 def _row(at: float, claim: Claim, name: str, facts: Mapping[str, object]) -> _Row:
@@ -339,11 +334,16 @@ def _row(at: float, claim: Claim, name: str, facts: Mapping[str, object]) -> _Ro
     )
 
 
+_PLAIN = (str, int, float, type(None))
+
+
 def _written(facts: Mapping[str, object]) -> str:
     try:
         return json.dumps(facts, default=_other)
     except (ValueError, TypeError, RecursionError) as error:  # An author's values: no JSON.
-        return json.dumps({"unwritable": sorted(facts), "why": type(error).__name__})
+        kept = {key: value for key, value in facts.items() if isinstance(value, _PLAIN)}
+        left_out = sorted(facts.keys() - kept.keys())
+        return json.dumps({**kept, "unwritable": left_out, "why": type(error).__name__})
 
 
 def _other(value: object) -> str:
@@ -352,6 +352,4 @@ def _other(value: object) -> str:
 
 
 def _short(value: object) -> object:
-    if isinstance(value, list | tuple) and len(value) > _SAMPLE:
-        return [*value[:_SAMPLE], f"... {len(value) - _SAMPLE} more"]
-    return value
+    return cut(value, _SAMPLE) if isinstance(value, list | tuple) else value

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from perago.history.event_log import Event, EventLog
+from perago.history.event_log import Decided, EventLog
 from perago.ports import Store
 from perago.protocol.adoption import ADOPT
 from perago.protocol.publication import is_intent
@@ -82,31 +82,27 @@ def relocations(
 
     ``store`` is the kind of store that is looked at; another may have a repository so named.
     """
-    decisions = (
-        event
-        for event in events.decisions()
-        if store is None or event.facts.get("store", store) == store
-    )
+    decisions = [one for one in events.decisions() if store in {None, one.event.store or store}]
     found = _displaced(decisions, repository, branch)
     return [replaced for replaced in found if replaced.kind == "relocate"]
 
 
-def _displaced(decisions: Iterable[Event], repository: str, branch: str) -> list[Replaced]:
+def _displaced(decisions: Iterable[Decided], repository: str, branch: str) -> list[Replaced]:
     return [
-        Replaced(str(event.facts["head"]), event.execution_id, str(event.facts["kind"]), event.at)
-        for event in decisions
-        if event.facts.get("kind") in {"replace", "relocate"}
-        and (event.facts.get("repository"), event.facts.get("branch")) == (repository, branch)
+        Replaced(one.event.head, one.execution_id, one.event.kind, one.at)
+        for one in decisions
+        if one.event.kind in {"replace", "relocate"}
+        and (one.event.repository, one.event.branch) == (repository, branch)
     ]
 
 
 def _adoptions(
-    decisions: Iterable[Event], repository: str, branch: str
+    decisions: Iterable[Decided], repository: str, branch: str
 ) -> dict[str, list[Adopted]]:
     found: dict[str, list[Adopted]] = {}
-    for event in decisions:
-        where = event.facts.get("repository"), event.facts.get("branch")
-        if event.facts.get("kind") == ADOPT and where == (repository, branch):
-            by = Adopted(event.execution_id, event.attempt, event.at)
-            found.setdefault(str(event.facts["head"]), []).append(by)
+    for one in decisions:
+        where = one.event.repository, one.event.branch
+        if one.event.kind == ADOPT and where == (repository, branch):
+            by = Adopted(one.execution_id, one.attempt, one.at)
+            found.setdefault(one.event.head, []).append(by)
     return found

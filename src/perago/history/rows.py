@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from perago.history.event_log import Event
-from perago.history.story import AttemptHistory, story
+from perago.history.attempts import attempt_history
+from perago.history.event_log import Recorded
 from perago.protocol.adoption import ADOPT
+from perago.protocol.attempt_state import AttemptState
 from perago.protocol.values import Commit, Phase
 
-_CUT = re.compile(r"\.\.\. (\d+) more")
 _AFTER_BODY = frozenset(phase.value for phase in list(Phase)[list(Phase).index(Phase.BODY) + 1 :])
 _ATTEMPT_FENCES = frozenset({Phase.FENCE_ONE.value, Phase.FENCE_TWO.value})
 
@@ -77,48 +75,45 @@ class PublicationRow:
     visible: bool | None
 
 
-def attempt_row(events: Sequence[Event]) -> AttemptRow:
+def attempt_row(recorded: Sequence[Recorded]) -> AttemptRow:
     """Flatten the events of one execution, given in order."""
-    told = story(events)
-    attempt = told.attempt
-    workspace = told.workspace or {}
-    decision, published = told.decision or {}, told.published or {}
-    facts = {event.name: event.facts for event in events}
-    applied: Mapping[str, Any] = facts.get("applied", {})
-    failed_in = _failed_in(told)
-    phases = {phase.name: phase.seconds for phase in told.phases if phase.seconds is not None}
-    down, up = facts.get("downloaded", {}), facts.get("uploaded", {})
+    history = attempt_history(recorded)
+    attempt, state, workspace = history.attempt, history.state, history.workspace
+    kind = state.decision.kind if state.decision else None
+    down, up = state.downloaded, state.uploaded
+    added, changed, removed = state.changed.counts if state.changed else (None, None, None)
+    phases = state.seconds
     return AttemptRow(
-        execution_id=told.execution_id,
+        execution_id=history.execution_id,
         workflow_id=attempt.workflow_instance_id,
         attempt_id=attempt.task_id,
         step=attempt.reference_task_name,
         task=attempt.task_def_name,
         retry=attempt.retry_count,
-        store=told.store,
+        store=history.store,
         repository=_text(workspace.get("repository")),
         branch=_text(workspace.get("branch")),
         input_ref=_text(workspace.get("ref")),
-        started_at=told.started_at,
-        seconds=max(0.0, events[-1].at - told.started_at),
-        status=_status(told),
-        failed_in=failed_in,
-        reason=_text((told.outcome or {}).get("reason")),
-        refused=decision.get("kind") == "refuse" or failed_in in _ATTEMPT_FENCES,
-        kind=_text(decision.get("kind")),
-        head=_text(decision.get("head")),
-        ref=_ref(decision, published or applied),
-        fence=_text(published.get("fence")),
-        decided_at=next((event.at for event in events if event.name == "decision"), None),
+        started_at=history.started_at,
+        seconds=max(0.0, history.last_at - history.started_at),
+        status=_status(state),
+        failed_in=state.failed_in or None,
+        reason=_text(state.outcome.reason if state.outcome else None),
+        refused=kind == "refuse" or state.failed_in in _ATTEMPT_FENCES,
+        kind=_text(kind),
+        head=_text(state.decision.head if state.decision else None),
+        ref=_ref(state),
+        fence=_text(state.published.fence if state.published else None),
+        decided_at=state.decided_at,
         publish_seconds=phases.get(Phase.PUBLISH.value),
         after_body_seconds=_after_body(phases),
-        files_read=_number(down.get("files")),
-        bytes_read=_number(down.get("bytes")),
-        files_written=_number(up.get("files")),
-        bytes_written=_number(up.get("bytes")),
-        added=_count(told, "added"),
-        changed=_count(told, "changed"),
-        removed=_count(told, "removed"),
+        files_read=down.files if down else None,
+        bytes_read=down.bytes if down else None,
+        files_written=up.files if up else None,
+        bytes_written=up.bytes if up else None,
+        added=added,
+        changed=changed,
+        removed=removed,
         phases=phases,
     )
 
@@ -193,35 +188,18 @@ def _after_body(phases: Mapping[str, float]) -> float | None:
     return sum(seconds for name, seconds in phases.items() if name in _AFTER_BODY)
 
 
-def _status(told: AttemptHistory) -> str:
-    if told.outcome is None:
+def _status(state: AttemptState) -> str:
+    if state.outcome is None:
         return "DIED"
-    return "LOST" if told.lost_completion else str(told.outcome["status"])
+    return "LOST" if state.completion_lost else state.outcome.status
 
 
-def _failed_in(told: AttemptHistory) -> str | None:
-    open_phases = [phase.name for phase in told.phases if phase.seconds is None]
-    return open_phases[0] if open_phases else None
-
-
-def _ref(decision: Mapping[str, Any], moved: Mapping[str, Any]) -> str | None:
-    if decision.get("kind") in {"keep", ADOPT}:
-        return _text(decision.get("head"))
-    return _text(moved.get("ref"))
-
-
-def _count(told: AttemptHistory, kind: str) -> int | None:
-    """Count paths of a list that may have been cut."""
-    if told.change is None:
-        return None
-    paths = told.change.get(kind) or []
-    cut = _CUT.fullmatch(str(paths[-1])) if paths else None
-    return len(paths) - 1 + int(cut[1]) if cut else len(paths)
+def _ref(state: AttemptState) -> str | None:
+    if state.decision and state.decision.kind in {"keep", ADOPT}:
+        return _text(state.decision.head)
+    moved = state.published or state.applied
+    return _text(moved.ref if moved else None)
 
 
 def _text(value: object) -> str | None:
     return str(value) if value else None
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None

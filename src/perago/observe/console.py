@@ -12,14 +12,14 @@ from perago.observe.outbox import Outbox
 from perago.observe.running import Attempts, Ended
 from perago.observe.secrets import Secrets
 from perago.ports import Clock
+from perago.protocol.events import Event, Severity
 from perago.protocol.printable import printable
 from perago.protocol.values import Claim
+from perago.protocol.worker_events import WorkerEvent
 
 _COLOURS: Final = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "": ""}
 _MOST_LINES: Final = 10_000
 _EVERY_SECONDS: Final = 0.05
-_TOLD: Final = frozenset({"warning", "outcome unknown", "lost completion"})
-_ROUTINE: Final = frozenset({"polled", "heartbeat", "slots", "executor started"})
 
 
 class ConsoleLog:
@@ -40,13 +40,14 @@ class ConsoleLog:
             "console", self._print, most=_MOST_LINES, every_seconds=_EVERY_SECONDS
         )
 
-    def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
+    def event(self, claim: Claim, worker_id: str, event: Event) -> None:
         """Print warnings at once, and every attempt at its end."""
-        ended = self._attempts.event(claim, worker_id, name, facts, self._clock.monotonic())
-        if name in _TOLD:
-            told = f"{name}: {facts['text']}" if "text" in facts else name
+        ended = self._attempts.event(claim, worker_id, event, self._clock.monotonic())
+        if event.SEVERITY is Severity.WARNING:
+            facts = event.facts
+            text = f"{event.title}: {facts['text']}" if "text" in facts else event.title
             why = f" ({facts['why']})" if facts.get("why") else ""
-            self._say(worker_id, f"{_step(claim)}  {told}{why}", "warn")
+            self._say(worker_id, f"{_step(claim)}  {text}{why}", "warn")
         self._ended(ended)
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
@@ -54,13 +55,13 @@ class ConsoleLog:
         del stream
         self._say(worker_id, f"{_step(claim) if claim else '-'} | {line}", "dim")
 
-    def worker(self, name: str, facts: Mapping[str, object]) -> None:
+    def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Print what the worker did, unless it does it all the time."""
-        if name not in _ROUTINE:
-            told = ", ".join(f"{key} {value}" for key, value in facts.items() if value != "")
-            bad = any(word in name for word in ("died", "failed", "lost", "killed", "stuck"))
-            self._say("worker", f"{name}{': ' if told else ''}{told}", "bad" if bad else "")
-        self._ended(self._attempts.worker(name, facts, self._clock.monotonic()))
+        if not event.routine and event is not WorkerEvent.EXECUTOR_STARTED:
+            text = ", ".join(f"{key} {value}" for key, value in facts.items() if value != "")
+            bad = event.severity is not Severity.INFO
+            self._say("worker", f"{event}{': ' if text else ''}{text}", "bad" if bad else "")
+        self._ended(self._attempts.worker(event, facts, self._clock.monotonic()))
 
     def close(self, timeout_seconds: float) -> None:
         """Print the rest."""
@@ -69,11 +70,13 @@ class ConsoleLog:
     def _ended(self, attempts: list[Ended]) -> None:
         for ended in attempts:
             run = ended.run
-            text = f"{_step(run.claim)}  {run.status}  {ended.seconds:.3f} s"
+            text = f"{_step(run.claim)}  {ended.status}  {ended.seconds:.3f} s"
             if not ended.completed:
-                self._say(run.worker_id, f"{text}  {run.reason}", "bad")
+                self._say(run.worker_id, f"{text}  {ended.reason}", "bad")
                 continue
-            counts = [f"{sign}{run.facts[kind]}" for kind, sign in _SIGNS if run.facts.get(kind)]
+            change = run.state.changed
+            signs = zip("+~-", change.counts if change else (), strict=False)
+            counts = [f"{sign}{count}" for sign, count in signs if count]
             self._say(run.worker_id, "  ".join([text, " ".join(counts)]).rstrip(), "good")
 
     def _say(self, who: str, text: str, colour: str) -> None:
@@ -91,9 +94,6 @@ class ConsoleLog:
             self._told_of = dropped
         self._stream.write("\n".join(lines) + "\n")
         self._stream.flush()
-
-
-_SIGNS: Final = (("added", "+"), ("changed", "~"), ("removed", "-"))
 
 
 def _step(claim: Claim) -> str:

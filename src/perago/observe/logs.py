@@ -14,17 +14,21 @@ from perago.observe.logfiles import LogFiles
 from perago.observe.running import Attempts, Ended
 from perago.observe.secrets import Secrets
 from perago.ports import Clock
+from perago.protocol.events import (
+    Event,
+    GuardAsked,
+    MetricRecorded,
+    Moved,
+    OutcomeDecided,
+    PhaseBegan,
+    PhaseEnded,
+    Severity,
+)
 from perago.protocol.values import Claim
+from perago.protocol.worker_events import WorkerEvent
 
-_LEVELS: Final = {
-    **dict.fromkeys(("warning", "outcome unknown", "lost completion"), "warning"),
-    **dict.fromkeys(("traceback",), "error"),
-}
-_WORKER_WARNINGS: Final = ("failed", "died", "killed", "lost", "stuck", "refused", "dropped")
-_SILENT: Final = frozenset({"metric", "progress", "decided"})
-"""Metrics have their own place; the decision of the attempt is in its last line."""
-_ROUTINE: Final = frozenset({"polled", "heartbeat", "slots"})
-"""What a worker does many times a second while all is well."""
+_SILENT: Final = (PhaseBegan, PhaseEnded, MetricRecorded, Moved, OutcomeDecided)
+"""Metrics have their own place; phases and the outcome are in the last line of the attempt."""
 
 
 class JsonLog:
@@ -37,26 +41,24 @@ class JsonLog:
         self._instance = instance_id
         self._attempts = Attempts()
 
-    def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
+    def event(self, claim: Claim, worker_id: str, event: Event) -> None:
         """Write a point that says more than that time passed."""
-        ended = self._attempts.event(claim, worker_id, name, facts, self._clock.monotonic())
-        passing = name.startswith(("before ", "after ")) or name in _SILENT
-        guard_holds = name == "guard" and not facts.get("violation")
-        if not passing and not guard_holds:
-            self._write(_LEVELS.get(name, "info"), name, identity(claim, worker_id), facts)
+        ended = self._attempts.event(claim, worker_id, event, self._clock.monotonic())
+        guard_holds = isinstance(event, GuardAsked) and not event.violation
+        if not isinstance(event, _SILENT) and not guard_holds:
+            self._write(event.SEVERITY, event.title, identity(claim, worker_id), event.facts)
         self._ended(ended)
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
         """Write a line that was printed."""
         who = identity(claim, worker_id) if claim else {"worker_id": worker_id}
-        self._write("info", "output", who, {"stream": stream, "text": line})
+        self._write(Severity.INFO, "output", who, {"stream": stream, "text": line})
 
-    def worker(self, name: str, facts: Mapping[str, object]) -> None:
+    def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Write what the worker did."""
-        if name not in _ROUTINE:
-            bad = any(word in name for word in _WORKER_WARNINGS)
-            self._write("warning" if bad else "info", f"worker {name}", {}, facts)
-        self._ended(self._attempts.worker(name, facts, self._clock.monotonic()))
+        if not event.routine:
+            self._write(event.severity, f"worker {event}", {}, facts)
+        self._ended(self._attempts.worker(event, facts, self._clock.monotonic()))
 
     def close(self, timeout_seconds: float) -> None:  # noqa: ARG002 - nothing is kept back
         """Close the file."""
@@ -66,18 +68,19 @@ class JsonLog:
         for ended in attempts:
             run = ended.run
             facts: dict[str, object] = {
-                "status": run.status,
-                "reason": run.reason,
+                "status": ended.status,
+                "reason": ended.reason,
                 "seconds": round(ended.seconds, 6),
-                "phases": run.seconds,
-                **({} if ended.completed else {"failed_in": run.failed_in}),
-                **run.facts,
+                "phases": run.state.seconds,
+                **({} if ended.completed else {"failed_in": ended.failed_in}),
+                **run.state.summary,
             }
             who = identity(run.claim, run.worker_id)
-            self._write("info" if ended.completed else "error", "attempt ended", who, facts)
+            level = Severity.INFO if ended.completed else Severity.ERROR
+            self._write(level, "attempt ended", who, facts)
 
     def _write(
-        self, level: str, name: str, who: Mapping[str, object], facts: Mapping[str, object]
+        self, level: Severity, name: str, who: Mapping[str, object], facts: Mapping[str, object]
     ) -> None:
         record = {
             "at": timestamp(self._clock.now()),

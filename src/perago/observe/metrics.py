@@ -11,9 +11,19 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from perago.observe.running import Attempts, Ended, fence_of
+from perago.observe.running import Attempts, Ended
 from perago.observe.telemetry import Warn, attempt_to, installed
+from perago.protocol.events import (
+    CompletionLost,
+    Downloaded,
+    Event,
+    MetricRecorded,
+    PhaseEnded,
+    PublicationDecided,
+    Uploaded,
+)
 from perago.protocol.values import Claim, Phase
+from perago.protocol.worker_events import WorkerEvent
 from perago.settings import Settings
 from perago.tasks.spec import MetricSpec
 
@@ -22,11 +32,13 @@ if TYPE_CHECKING:
 
 _ALL: Final = MetricSpec()
 _IO: Final = {Phase.DOWNLOAD: "download", Phase.STAGE: "upload"}
-_DEATHS: Final = frozenset({"executor died", "executor killed"})
-_SIMPLE: Final = {
-    "heartbeat failed": "perago.heartbeats.failed",
-    "executor started": "perago.executor.starts",
-    "attempt lost": "perago.attempts.lost",
+_COUNTED: Final[Mapping[WorkerEvent, tuple[str, Mapping[str, str]]]] = {
+    WorkerEvent.POLL_FAILED: ("perago.polls", {"result": "error"}),
+    WorkerEvent.EXECUTOR_DIED: ("perago.executor.deaths", {"kind": "died"}),
+    WorkerEvent.EXECUTOR_KILLED: ("perago.executor.deaths", {"kind": "killed"}),
+    WorkerEvent.EXECUTOR_STARTED: ("perago.executor.starts", {}),
+    WorkerEvent.HEARTBEAT_FAILED: ("perago.heartbeats.failed", {}),
+    WorkerEvent.ATTEMPT_LOST: ("perago.attempts.lost", {}),
 }
 _WITHOUT: Final = b"# install 'perago[otel]' for metrics\n"
 
@@ -34,7 +46,7 @@ _WITHOUT: Final = b"# install 'perago[otel]' for metrics\n"
 class MetricsWatcher(Protocol):
     """A watcher that also renders what it counted."""
 
-    def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
+    def event(self, claim: Claim, worker_id: str, event: Event) -> None:
         """Hear a point of an attempt's journal."""
         ...
 
@@ -42,7 +54,7 @@ class MetricsWatcher(Protocol):
         """Hear a line that was printed."""
         ...
 
-    def worker(self, name: str, facts: Mapping[str, object]) -> None:
+    def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Hear what the worker does."""
         ...
 
@@ -80,13 +92,13 @@ def start(
 class NoMetrics:
     """What there is without OpenTelemetry."""
 
-    def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
+    def event(self, claim: Claim, worker_id: str, event: Event) -> None:
         """Count nothing."""
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
         """Count nothing."""
 
-    def worker(self, name: str, facts: Mapping[str, object]) -> None:
+    def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Count nothing."""
 
     def close(self, timeout_seconds: float) -> None:
@@ -107,37 +119,36 @@ class Metrics(NoMetrics):
         self._tasks = tasks
         self._attempts = attempts
 
-    def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
+    def event(self, claim: Claim, worker_id: str, event: Event) -> None:
         """Count one point of an attempt."""
         task = claim.attempt.task_def_name
         spec = self._tasks.get(task, _ALL)
-        ended = self._attempts.event(claim, worker_id, name, facts, time.monotonic())
-        if name.startswith("after "):
-            self._phase(task, spec, name.removeprefix("after "), facts)
-        elif name in {"downloaded", "uploaded"}:
-            self._moved(task, spec, name, facts)
-        elif name == "metric":
-            self._sample(task, facts)
-        elif name == "decision" and spec.attempts:
-            kind = str(facts.get("kind"))
-            self._instruments.count("perago.publications", {"task": task, "kind": kind})
-        elif name == "lost completion" and spec.attempts:
-            self._instruments.count("perago.completions.lost", {"task": task})
+        ended = self._attempts.event(claim, worker_id, event, time.monotonic())
+        match event:
+            case PhaseEnded(phase, seconds):
+                self._phase(task, spec, phase, seconds or 0.0)
+            case Downloaded(files, size):
+                self._moved(task, spec, "download", files, size)
+            case Uploaded(files, size, deleted):
+                self._moved(task, spec, "upload", files, size, deleted)
+            case MetricRecorded(kind, name, value, labels):
+                given = {str(key): str(text) for key, text in labels.items()}
+                self._instruments.author(kind, name, value, {"task": task, **given})
+            case PublicationDecided(kind) if spec.attempts:
+                self._instruments.count("perago.publications", {"task": task, "kind": kind})
+            case CompletionLost() if spec.attempts:
+                self._instruments.count("perago.completions.lost", {"task": task})
         for each in ended:
             self._ended(each)
 
-    def worker(self, name: str, facts: Mapping[str, object]) -> None:
+    def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Count what the worker does."""
-        if name == "polled":
+        if event is WorkerEvent.POLLED:
             found = "work" if facts.get("found") else "empty"
             self._instruments.count("perago.polls", {"result": found})
-        elif name == "poll failed":
-            self._instruments.count("perago.polls", {"result": "error"})
-        elif name in _DEATHS:
-            self._instruments.count("perago.executor.deaths", {"kind": name.split()[1]})
-        elif name in _SIMPLE:
-            self._instruments.count(_SIMPLE[name], {})
-        for each in self._attempts.worker(name, facts, time.monotonic()):
+        elif event in _COUNTED:
+            self._instruments.count(*_COUNTED[event])
+        for each in self._attempts.worker(event, facts, time.monotonic()):
             self._ended(each)
 
     def close(self, timeout_seconds: float) -> None:
@@ -149,48 +160,34 @@ class Metrics(NoMetrics):
         return self._instruments.page()
 
     def _ended(self, ended: Ended) -> None:
-        run = ended.run
-        task = run.claim.attempt.task_def_name
+        task = ended.run.claim.attempt.task_def_name
         if not self._tasks.get(task, _ALL).attempts:
             return
-        labels = {"task": task, "status": run.status}
+        labels = {"task": task, "status": ended.status}
         self._instruments.count("perago.attempts", labels)
         self._instruments.attempt_seconds.record(ended.seconds, labels)
         if ended.completed:
             return
-        where = {"task": task, "phase": run.failed_in or "unknown"}
+        where = {"task": task, "phase": ended.failed_in or "unknown"}
         self._instruments.count("perago.attempt.failures", where)
-        if fence := fence_of(run.failed_in, run.reason):
-            self._instruments.count("perago.fence.refusals", {"task": task, "fence": fence})
+        if ended.refused_by:
+            refused = {"task": task, "fence": ended.refused_by}
+            self._instruments.count("perago.fence.refusals", refused)
 
-    def _phase(self, task: str, spec: MetricSpec, phase: str, facts: Mapping[str, object]) -> None:
-        seconds = _number(facts.get("seconds"))
+    def _phase(self, task: str, spec: MetricSpec, phase: Phase, seconds: float) -> None:
         if spec.attempts:
-            self._instruments.phase_seconds.record(seconds, {"task": task, "phase": phase})
+            self._instruments.phase_seconds.record(seconds, {"task": task, "phase": str(phase)})
         if spec.workspace_io and phase in _IO:
-            labels = {"task": task, "operation": _IO[Phase(phase)]}
-            self._instruments.io_seconds.record(seconds, labels)
+            self._instruments.io_seconds.record(seconds, {"task": task, "operation": _IO[phase]})
 
-    def _moved(self, task: str, spec: MetricSpec, name: str, facts: Mapping[str, object]) -> None:
+    def _moved(
+        self, task: str, spec: MetricSpec, operation: str, files: int, size: int, deleted: int = 0
+    ) -> None:
         if not spec.workspace_io:
             return
         count = self._instruments.count
-        labels = {"task": task, "operation": name.removesuffix("ed")}
-        count("perago.workspace.io", labels, _number(facts.get("bytes")))
-        count("perago.workspace.files", labels, _number(facts.get("files")))
-        if deleted := _number(facts.get("deleted")):
+        labels = {"task": task, "operation": operation}
+        count("perago.workspace.io", labels, size)
+        count("perago.workspace.files", labels, files)
+        if deleted:
             count("perago.workspace.files", {"task": task, "operation": "delete"}, deleted)
-
-    def _sample(self, task: str, facts: Mapping[str, object]) -> None:
-        labels = facts.get("labels")
-        given = {str(k): str(v) for k, v in labels.items()} if isinstance(labels, Mapping) else {}
-        self._instruments.author(
-            str(facts.get("kind")),
-            str(facts.get("name")),
-            _number(facts.get("value")),
-            {"task": task, **given},
-        )
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0

@@ -9,18 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from perago.protocol.values import Claim, Phase, Status
+from perago.protocol.attempt_state import AttemptState
+from perago.protocol.events import Claimed, Event
+from perago.protocol.values import Claim, Status
+from perago.protocol.worker_events import WorkerEvent
 
 DIED: Final = "DIED"
 """The status of an attempt whose executor did not live to report it."""
-_ENDS_THE_ATTEMPT: Final = frozenset({"executor died", "executor killed"})
-"""What the worker itself says when an attempt will not come to its own end."""
-_ATTEMPT_FENCES: Final = frozenset({Phase.FENCE_ONE, Phase.FENCE_TWO})
-_FENCES: Final = {
-    "StaleAttemptError": "attempt",
-    "PublishFenceError": "publish",
-    "LostRaceError": "publish",
-}
 
 
 @dataclass(slots=True)
@@ -30,15 +25,7 @@ class Running:
     claim: Claim
     worker_id: str
     since: float
-    phase: str = ""
-    """The phase that has begun and not ended."""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """How long each finished phase took."""
-    status: str = ""
-    reason: str = ""
-    failed_in: str = ""
-    facts: dict[str, object] = field(default_factory=dict)
-    """What was moved and decided."""
+    state: AttemptState = field(default_factory=AttemptState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +34,15 @@ class Ended:
 
     run: Running
     seconds: float
+    status: str
+    reason: str
+    failed_in: str
+    refused_by: str | None = None
 
     @property
     def completed(self) -> bool:
         """Tell whether it succeeded."""
-        return self.run.status == Status.COMPLETED
+        return self.status == Status.COMPLETED
 
 
 class Attempts:
@@ -65,78 +56,44 @@ class Attempts:
         """Return those under way; may be asked from any thread."""
         return list(self._running.values())
 
-    def event(
-        self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object], now: float
-    ) -> list[Ended]:
+    def event(self, claim: Claim, worker_id: str, event: Event, now: float) -> list[Ended]:
         """Take one event of an attempt's journal."""
         ended = []
         run = self._running.get(claim.execution_id)
         if run is None:
-            if name != "claimed":
+            if not isinstance(event, Claimed):
                 return []  # The tail of one that was ended already.
             ended = [
-                self._end(other, now, DIED, "nothing more is known of it")
+                self._died(other, now, "nothing more is known of it")
                 for other in self.running
-                if other.worker_id == worker_id and not other.status
+                if other.worker_id == worker_id and other.state.outcome is None
             ]
             run = self._running[claim.execution_id] = Running(claim, worker_id, now)
-        _follow(run, name, facts)
-        if name == f"after {Phase.REPORT}":
-            ended.append(self._end(run, now, run.status, run.reason))
+        run.state = run.state.after(event, now)
+        if run.state.reported:
+            ended.append(self._reported(run, now))
         return ended
 
-    def worker(self, name: str, facts: Mapping[str, object], now: float) -> list[Ended]:
+    def worker(self, event: WorkerEvent, facts: Mapping[str, object], now: float) -> list[Ended]:
         """Take one event of the worker; some end an attempt."""
-        if name not in _ENDS_THE_ATTEMPT:
+        if not event.ends_attempt:
             return []
         execution_id, worker_id = facts.get("execution_id"), facts.get("worker_id")
         return [
-            self._end(run, now, DIED, str(facts.get("how") or facts.get("why") or name))
+            self._died(run, now, str(facts.get("how") or facts.get("why") or event))
             for run in self.running
             if run.claim.execution_id == execution_id
-            or (run.worker_id == worker_id and not run.status)
+            or (run.worker_id == worker_id and run.state.outcome is None)
         ]
 
-    def _end(self, run: Running, now: float, status: str, reason: str) -> Ended:
+    def _died(self, run: Running, now: float, reason: str) -> Ended:
         self._running.pop(run.claim.execution_id, None)
-        if status == DIED:
-            run.failed_in = run.phase
-        run.status, run.reason = status, reason
-        return Ended(run, now - run.since)
+        return Ended(run, now - run.since, DIED, reason, run.state.phase)
 
-
-def fence_of(phase: str, reason: str) -> str | None:
-    """Say which fence refused an attempt that failed, or None: ``attempt`` or ``publish``."""
-    kind = reason.removeprefix(f"{phase}: ").partition(":")[0]
-    if kind == "BrokerUnavailableError" and phase in _ATTEMPT_FENCES:
-        return "attempt"  # F2: if the broker cannot be asked, the answer is no.
-    return _FENCES.get(kind)
-
-
-def _follow(run: Running, name: str, facts: Mapping[str, object]) -> None:
-    if name.startswith("before "):
-        run.phase = name.removeprefix("before ")
-    elif name.startswith("after "):
-        seconds = facts.get("seconds")
-        if isinstance(seconds, int | float):
-            run.seconds[run.phase] = float(seconds)
-        run.phase = ""
-    elif name == "decided":
-        run.status, run.reason = str(facts.get("status", "")), str(facts.get("reason") or "")
-        if run.status != Status.COMPLETED:
-            run.failed_in = run.phase or run.reason.partition(":")[0]
-    else:
-        _remember(run.facts, name, facts)
-
-
-def _remember(kept: dict[str, object], name: str, facts: Mapping[str, object]) -> None:
-    if name == "changed":
-        for kind in ("added", "changed", "removed"):
-            paths = facts.get(kind)
-            kept[kind] = len(paths) if isinstance(paths, list | tuple) else 0
-    elif name in {"downloaded", "uploaded"}:
-        kept[name] = dict(facts)
-    elif name == "decision":
-        kept["decision"] = facts.get("kind")
-    elif name == "published":
-        kept["ref"] = facts.get("ref")
+    def _reported(self, run: Running, now: float) -> Ended:
+        self._running.pop(run.claim.execution_id, None)
+        took, decided = now - run.since, run.state.outcome
+        if decided is None:
+            return Ended(run, took, "", "", run.state.failed_in)
+        failed_in = "" if run.state.completed else run.state.failed_in
+        return Ended(run, took, decided.status, decided.reason, failed_in, decided.refused_by)

@@ -14,11 +14,19 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from perago.observe.logs import identity
 from perago.observe.secrets import Secrets
 from perago.ports import Journal
+from perago.protocol.events import (
+    Claimed,
+    Event,
+    MetricRecorded,
+    OutcomeDecided,
+    PhaseBegan,
+    PhaseEnded,
+    Traceback,
+)
 from perago.protocol.values import Claim, Phase
 from perago.protocol.values import Status as TaskStatus
 
 _SCOPE: Final = "perago"
-_SILENT: Final = frozenset({"metric", "claimed", "decided"})
 Attribute = str | bool | int | float
 
 
@@ -49,26 +57,30 @@ class AttemptSpans:
         self._tokens = [contexts.attach(set_span_in_context(self._root, caller))]
         self._phase: Span | None = None
 
-    def event(self, name: str, /, **facts: object) -> None:
+    def event(self, event: Event) -> None:
         """Record, and begin or end the span of a phase."""
-        if threading.get_ident() != self._thread:
-            self._inner.event(name, **facts)
-            return
-        if name.startswith("before "):
-            self._inner.event(name, **facts)
-            self._begin(name.removeprefix("before "))
-            return
-        if name.startswith("after "):
-            self._end_phase(None)
-        elif name == "decided":
-            self._decided(facts)
-        elif name == "traceback":
-            # Named as OpenTelemetry names it, so that backends show it.
-            text = self._secrets.hide(str(facts.get("text", "")))
-            (self._phase or self._root).add_event("exception", {"exception.stacktrace": text})
-        elif name not in _SILENT:
-            (self._phase or self._root).add_event(name, _attributes(facts, self._secrets))
-        self._inner.event(name, **facts)
+        here = threading.get_ident() == self._thread
+        if here and not isinstance(event, PhaseBegan):
+            self._follow(event)
+        self._inner.event(event)
+        if here and isinstance(event, PhaseBegan):
+            self._begin(str(event.phase))
+
+    def _follow(self, event: Event) -> None:
+        match event:
+            case PhaseEnded():
+                self._end_phase(None)
+            case OutcomeDecided():
+                self._decided(event)
+            case Traceback(text):
+                # Named as OpenTelemetry names it, so that backends show it.
+                trace = {"exception.stacktrace": self._secrets.hide(text)}
+                (self._phase or self._root).add_event("exception", trace)
+            case MetricRecorded() | Claimed():
+                pass
+            case _:
+                facts = _attributes(event.facts, self._secrets)
+                (self._phase or self._root).add_event(event.title, facts)
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Pass on."""
@@ -101,12 +113,11 @@ class AttemptSpans:
         self._phase.end()
         self._phase = None
 
-    def _decided(self, facts: Mapping[str, object]) -> None:
-        status, reason = str(facts.get("status", "")), str(facts.get("reason") or "")
-        self._root.set_attribute("perago.status", status)
-        if status != TaskStatus.COMPLETED:
-            self._root.set_status(Status(StatusCode.ERROR, self._secrets.hide(reason)))
-            self._end_phase(reason)
+    def _decided(self, outcome: OutcomeDecided) -> None:
+        self._root.set_attribute("perago.status", outcome.status)
+        if outcome.status != TaskStatus.COMPLETED:
+            self._root.set_status(Status(StatusCode.ERROR, self._secrets.hide(outcome.reason)))
+            self._end_phase(outcome.reason)
 
 
 class ReportSpan:
@@ -123,11 +134,11 @@ class ReportSpan:
             phase, context=above, attributes={"perago.phase": phase}
         )
 
-    def event(self, name: str, /, **facts: object) -> None:
-        """Record; what is no beginning and no end is an event of the span."""
-        self._inner.event(name, **facts)
-        if not name.startswith(("before ", "after ")):
-            self._span.add_event(name, _attributes(facts, self._secrets))
+    def event(self, event: Event) -> None:
+        """Record; what neither begins nor ends a phase is an event of the span."""
+        self._inner.event(event)
+        if not isinstance(event, PhaseBegan | PhaseEnded):
+            self._span.add_event(event.title, _attributes(event.facts, self._secrets))
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Pass on."""

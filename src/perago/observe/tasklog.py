@@ -13,16 +13,16 @@ from typing import Final, Protocol
 from perago.errors import PeragoError
 from perago.observe.outbox import Outbox
 from perago.observe.secrets import Secrets
+from perago.protocol.events import Event, PhaseBegan, Traceback, Warned
 from perago.protocol.printable import printable
 from perago.protocol.values import Claim, Phase
+from perago.protocol.worker_events import WorkerEvent
 
 _MOST_LINES: Final = 20_000
 _MOST_CHARACTERS: Final = 60_000
 _EVERY_SECONDS: Final = 5.0
 _TRIES: Final = 3
 _PAUSE_SECONDS: Final = 0.5
-_END: Final = f"before {Phase.REPORT}"
-"""Nothing an attempt prints comes later; what came before is to be there when it is over."""
 
 
 class Logs(Protocol):
@@ -61,16 +61,18 @@ class TaskLog:
             "task-log", self._ship, most=most_lines, every_seconds=every_seconds
         )
 
-    def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
+    def event(self, claim: Claim, worker_id: str, event: Event) -> None:
         """Ship warnings and tracebacks; hurry when the attempt is about to end."""
         del worker_id
-        if name == "warning":
-            self._put(claim, f"warning: {facts.get('text')}: {facts.get('why')}")
-        elif name == "traceback":
-            for line in str(facts.get("text", "")).rstrip().splitlines():
-                self._put(claim, line)
-        elif name == _END:
-            self._outbox.hurry()
+        match event:
+            case Warned(text, why):
+                self._put(claim, f"warning: {text}: {why}")
+            case Traceback(text):
+                for line in text.rstrip().splitlines():
+                    self._put(claim, line)
+            case PhaseBegan(Phase.REPORT):
+                # Nothing an attempt prints comes later; all of it is to be there when it is over.
+                self._outbox.hurry()
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
         """Ship what an attempt printed; what is printed between attempts belongs to none."""
@@ -78,7 +80,7 @@ class TaskLog:
         if claim is not None:
             self._put(claim, line)
 
-    def worker(self, name: str, facts: Mapping[str, object]) -> None:
+    def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Nothing of the worker's own goes to a task."""
 
     def close(self, timeout_seconds: float) -> None:

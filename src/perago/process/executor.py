@@ -27,6 +27,7 @@ from perago.process.messages import (
     encode,
 )
 from perago.process.reports import Body, Make, Work
+from perago.protocol.event_format import URGENT
 from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Status
 from perago.tasks.cancellation import CancellationToken, holding
@@ -37,8 +38,6 @@ _TOGETHER_SECONDS: Final = 0.1
 """Messages that follow each other faster than this travel together: each wakes up the owner."""
 LINE_LOST: Final = 72
 """Exit code of an executor whose body closed its line: nobody can hear how it ends."""
-_AT_ONCE: Final = frozenset({"before body", "spark starting"})
-"""Events that travel at once: what comes next takes long, or may end the process."""
 
 
 class Executor:
@@ -114,7 +113,7 @@ class Executor:
         with self._sending:
             self._buffer.append(written)
             late = time.monotonic() - self._sent_at > _TOGETHER_SECONDS
-            if late or body.get("event") in _AT_ONCE:
+            if late or body.get("event") in URGENT:
                 self._flush_locked()
 
     def _give_signs(self) -> None:

@@ -19,6 +19,7 @@ from typing import Final
 
 from perago.errors import RuntimeConfigError
 from perago.ports import Journal
+from perago.protocol.events import Event
 from perago.protocol.points import AMID, POINTS
 from perago.protocol.values import Claim
 
@@ -85,10 +86,10 @@ class _Deadly:
         self._place = place
         self._log = log
 
-    def event(self, name: str, /, **facts: object) -> None:
+    def event(self, event: Event) -> None:
         """Record, then die if this is the point."""
-        self._inner.event(name, **facts)
-        self._reach(name)
+        self._inner.event(event)
+        self._reach(event.title)
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Pass on, then die if this is the transfer."""

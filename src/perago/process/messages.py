@@ -14,6 +14,7 @@ from typing import Any, Final, get_args
 from perago import errors
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.protocol import plain
+from perago.protocol.events import cut
 from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Phase, Status
@@ -138,7 +139,7 @@ def _short(value: object) -> object:
     if isinstance(value, str):
         return value[: _MOST_BODY_BYTES // 64]
     if isinstance(value, list | tuple):
-        return [*map(str, value[:_FEW]), f"... {len(value) - _FEW} more"]
+        return [str(one) for one in cut(value, _FEW)]
     return value if isinstance(value, int | float | None) else str(value)[:1000]
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from perago.errors import (
+    BrokerUnavailableError,
+    LostRaceError,
     PeragoError,
     PreGuardrailViolation,
+    PublishFenceError,
+    StaleAttemptError,
     TaskParamsError,
     WorkspaceError,
     restart_named,
 )
+from perago.protocol.events import OutcomeDecided
 from perago.protocol.kinds import FenceKind
 from perago.protocol.printable import printable
 from perago.protocol.values import Phase, Status
@@ -26,6 +32,8 @@ class Outcome:
     reason: str = ""
     phase: Phase | None = None
     fence: FenceKind | None = None
+    refused_by: Literal["attempt", "publish"] | None = None
+    """The fence that refused it, if one did."""
     unexpected: bool = False
     """Whether it failed where no author's code runs, in a way that nothing outside explains: the
     process itself may be spoiled."""
@@ -34,6 +42,17 @@ class Outcome:
     def completed(self) -> bool:
         """Tell whether the attempt succeeded."""
         return self.status is Status.COMPLETED
+
+    @property
+    def event(self) -> OutcomeDecided:
+        """Say that it is certain."""
+        return OutcomeDecided(
+            status=str(self.status),
+            reason=self.reason,
+            output=self.output,
+            phase=None if self.phase is None else str(self.phase),
+            refused_by=self.refused_by,
+        )
 
 
 def classify(
@@ -58,8 +77,21 @@ def classify(
         status=(Status.FAILED_WITH_TERMINAL_ERROR if is_terminal(phase, error) else Status.FAILED),
         reason=reason + where if limit < reason_limit else reason,
         phase=phase,
+        refused_by=refusing_fence(phase, error),
         unexpected=is_unexpected(phase, error),
     )
+
+
+_ATTEMPT_FENCES = frozenset({Phase.FENCE_ONE, Phase.FENCE_TWO})
+
+
+def refusing_fence(phase: Phase, error: BaseException) -> Literal["attempt", "publish"] | None:
+    """Return the fence that refused an attempt, or None where it failed for another reason."""
+    if isinstance(error, PublishFenceError | LostRaceError):
+        return "publish"
+    # F2: if the broker cannot be asked, the answer is no.
+    unasked = isinstance(error, BrokerUnavailableError) and phase in _ATTEMPT_FENCES
+    return "attempt" if unasked or isinstance(error, StaleAttemptError) else None
 
 
 _OF_THE_AUTHOR = frozenset({Phase.PRE, Phase.BODY, Phase.RESULT, Phase.POST})

@@ -157,7 +157,7 @@ class Lab:
 
     def events(self, execution_id: str) -> list[str]:
         """Return the names of an execution's events, in order."""
-        return [event.name for event in self._events.of_execution(execution_id)]
+        return [one.event.title for one in self._events.of_execution(execution_id)]
 
     def files(self, ref: str) -> dict[str, bytes]:
         """Read the whole tree of a commit."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from perago.ports import AttemptDirs, Broker, Journal, Ledger, Store
+from perago.protocol.events import Event
 from perago.testing.faults import Crashed, Fault, Scene
 
 S = TypeVar("S")
@@ -94,10 +95,10 @@ class _Points:
         self._inner = inner
         self._reach = reach
 
-    def event(self, name: str, /, **facts: object) -> None:
+    def event(self, event: Event) -> None:
         """Record that a point was reached, then let the faults act."""
-        self._inner.event(name, **facts)
-        self._reach(name)
+        self._inner.event(event)
+        self._reach(event.title)
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Pass on."""

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from perago.ports import Clock
+from perago.protocol.events import Event, Severity
 from perago.protocol.outcome import describe
 from perago.protocol.values import Claim
+from perago.protocol.worker_events import WorkerEvent
 from perago.redaction import hidden_facts, hide
 from perago.worker.watching import Watcher
 
 _LAST_PROBLEMS: Final = 10
-_BAD: Final = ("failed", "died", "killed", "lost", "replaced", "crash", "refused", "not given")
 
 
 class EventFanout:
@@ -25,21 +26,21 @@ class EventFanout:
         self.clock = clock
         self.problems: deque[dict[str, Any]] = deque(maxlen=_LAST_PROBLEMS)
 
-    def event(self, claim: Claim, worker_id: str, name: str, facts: Mapping[str, object]) -> None:
-        self._all(lambda watcher: watcher.event(claim, worker_id, name, facts))
+    def event(self, claim: Claim, worker_id: str, event: Event) -> None:
+        self._all(lambda watcher: watcher.event(claim, worker_id, event))
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
         line = hide(line)
         self._all(lambda watcher: watcher.output(claim, worker_id, stream, line))
 
-    def worker(self, name: str, facts: Mapping[str, object]) -> None:
+    def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         facts = hidden_facts(facts)
-        if any(word in name for word in _BAD):
+        if event.severity is not Severity.INFO:
             why = facts.get("why") or facts.get("how") or ""
             who = facts.get("worker_id") or facts.get("task_id") or facts.get("task") or ""
-            what = " ".join(str(part) for part in (name, who) if part)
+            what = " ".join(str(part) for part in (event, who) if part)
             self.problems.append({"at": self.clock.now(), "what": what, "why": str(why)})
-        self._all(lambda watcher: watcher.worker(name, facts))
+        self._all(lambda watcher: watcher.worker(event, facts))
 
     def close(self, timeout_seconds: float) -> None:
         self._all(lambda watcher: watcher.close(timeout_seconds))

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from perago.process.reports import WatchedExecutors
+from perago.protocol.event_format import read
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
+from perago.protocol.worker_events import WorkerEvent
 from perago.worker.event_fanout import EventFanout
 from perago.worker.leasing import LeaseKeeper
 from perago.worker.post_mortem import DeadExecution, PostMortem
@@ -89,8 +91,9 @@ class Executions:
         if name == LEFT:
             run.left = Staging(str(facts.get("repository")), str(facts.get("branch")))
             return
-        run.heard(name)
-        self._fanout.event(run.claim, run.worker_id, name, facts)
+        event = read(name, facts)
+        run.state = run.state.after(event, self._clock.now())
+        self._fanout.event(run.claim, run.worker_id, event)
 
     def finished(self, execution_id: str, outcome: Outcome) -> None:
         """Have the outcome of an execution reported; its executor is free for the next one."""
@@ -128,7 +131,7 @@ class Executions:
     def died(self, execution_id: str, how: str) -> None:
         """Report for an executor that is gone (R3)."""
         if run := self._runs.get(execution_id):
-            reason = f"executor died in {run.phase or 'its first moment'}: {how}"
+            reason = f"executor died in {run.state.last_phase or 'its first moment'}: {how}"
             self._bury(run, "" if run.lost else reason)
 
     def lost(self, execution_id: str, why: str) -> None:
@@ -139,7 +142,7 @@ class Executions:
             self.tally.lost += 1
             run.kill_at = self._clock.monotonic() + CANCEL_SECONDS
             facts = {"worker_id": run.worker_id, "execution_id": execution_id, "why": why}
-            self._fanout.worker("attempt lost", facts)
+            self._fanout.worker(WorkerEvent.ATTEMPT_LOST, facts)
             self._pool.cancel(execution_id)
 
     def end_overdue(self) -> None:
@@ -153,7 +156,7 @@ class Executions:
         """End an execution with its executor; one that is lost is not reported."""
         execution_id = run.claim.execution_id
         facts = {"worker_id": run.worker_id, "execution_id": execution_id, "why": why}
-        self._fanout.worker("executor killed", facts)
+        self._fanout.worker(WorkerEvent.EXECUTOR_KILLED, facts)
         self._pool.kill(execution_id)
         self._bury(run, "" if run.lost else why)
 

@@ -15,6 +15,7 @@ from perago.errors import BrokerError, PeragoError
 from perago.ports import Clock
 from perago.protocol.outcome import describe
 from perago.protocol.values import Attempt, Claim
+from perago.protocol.worker_events import WorkerEvent
 from perago.worker.claim_queue import ClaimQueue
 
 CALL_SECONDS: Final = 10.0
@@ -26,7 +27,7 @@ without a lock: a heartbeat still under way would make the next delivery look SC
 _PATIENCE_SECONDS: Final = 5.0
 
 OnClaim = Callable[[Claim], None]
-Note = Callable[[str, Mapping[str, object]], None]
+Note = Callable[[WorkerEvent, Mapping[str, object]], None]
 
 
 @dataclass(slots=True)
@@ -110,11 +111,13 @@ class Poller:
             )
         except Exception as error:  # noqa: BLE001 - whatever a server sends, polling goes on
             self.problem = str(error) if isinstance(error, PeragoError) else describe(error)
-            self._note("poll failed", {"task": kind.name, "why": self.problem})
+            self._note(WorkerEvent.POLL_FAILED, {"task": kind.name, "why": self.problem})
             found = []
         else:
             self.answered_at, self.problem = self._clock.monotonic(), ""
-            self._note("polled", {"task": kind.name, "wanted": wanted, "found": len(found)})
+            self._note(
+                WorkerEvent.POLLED, {"task": kind.name, "wanted": wanted, "found": len(found)}
+            )
         finally:
             self._asked_at = None
         kind.backoff = kind.backoff.after_work() if found else kind.backoff.after_nothing()
@@ -139,13 +142,15 @@ class Poller:
 
     def _refuse(self, task: Mapping[str, Any], why: str) -> None:
         """Fail a task that cannot be claimed; left alone it would come back for ever."""
-        self._note("claim refused", {"why": why})
+        self._note(WorkerEvent.CLAIM_REFUSED, {"why": why})
         refusal = refusal_of(task, f"input: {why}", self._asking.worker_id)
         if refusal is not None:
             try:
                 self._client.update(refusal)
             except PeragoError as error:
-                self._note("report failed", {"task_id": refusal["taskId"], "why": str(error)})
+                self._note(
+                    WorkerEvent.REPORT_FAILED, {"task_id": refusal["taskId"], "why": str(error)}
+                )
 
     def _give_back(self, claims: Sequence[Claim]) -> None:
         for claim in claims:
@@ -175,7 +180,7 @@ def give_back(client: ConductorClient, attempt: Attempt, worker_id: str, note: N
         client.update(result)
     except PeragoError as error:
         # It comes back by itself when its response timeout is over.
-        note("not given back", {"task_id": attempt.task_id, "why": str(error)})
+        note(WorkerEvent.NOT_GIVEN_BACK, {"task_id": attempt.task_id, "why": str(error)})
         return False
-    note("given back", {"task_id": attempt.task_id})
+    note(WorkerEvent.GIVEN_BACK, {"task_id": attempt.task_id})
     return True

@@ -14,6 +14,7 @@ from perago.protocol import names
 from perago.protocol.job import parse_workspace
 from perago.protocol.outcome import Outcome, shorten
 from perago.protocol.values import Claim, Staging, Status
+from perago.protocol.worker_events import WorkerEvent
 from perago.redaction import hide
 from perago.worker.background_pool import BackgroundPool
 from perago.workspace.sweeper import remove_attempt_dir_of, sweep
@@ -21,7 +22,7 @@ from perago.workspace.sweeper import remove_attempt_dir_of, sweep
 _THREADS: Final = 2
 REMOVAL_SECONDS: Final = 5.0
 """How long a report waits for the removal of a directory; the rest is removed after it."""
-Note = Callable[[str, Mapping[str, object]], None]
+Note = Callable[[WorkerEvent, Mapping[str, object]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class PostMortem:
         self._note = note
 
         def failed(error: Exception) -> None:
-            note("failed", {"why": str(error)})
+            note(WorkerEvent.BACKGROUND_FAILED, {"why": str(error)})
 
         self._removals = BackgroundPool("post-mortem", _THREADS, failed)
         self._actions = BackgroundPool("actions", _THREADS, failed)
@@ -87,10 +88,10 @@ class PostMortem:
 
         swept = sweep(cleanup.root, cleanup.ttl_seconds, self._clock, in_progress=in_progress)
         if gone := [str(found.path) for found in swept if found.removed]:
-            self._note("swept", {"directories": gone})
+            self._note(WorkerEvent.SWEPT, {"directories": gone})
         for found in swept:
             if found.failed:
-                self._note("failed to clean attempt-local workspace", {"why": found.why})
+                self._note(WorkerEvent.DIRECTORY_LEFT, {"why": found.why})
 
     def sweep_soon(self) -> None:
         """Have the directories of owners that are gone removed."""
@@ -132,7 +133,7 @@ class PostMortem:
         except PeragoError as error:
             if out_of_time():
                 return False
-            self._note("failed to clean attempt-local workspace", {"why": str(error)})
+            self._note(WorkerEvent.DIRECTORY_LEFT, {"why": str(error)})
         return True
 
     def _finish_removal(self, dead: DeadExecution) -> None:
@@ -147,7 +148,7 @@ class PostMortem:
             try:
                 self._cleanup.drop(Staging(workspace.repository, branch))
             except PeragoError as error:
-                self._note("failed to clean staging workspace", {"why": str(error)})
+                self._note(WorkerEvent.BRANCH_LEFT, {"why": str(error)})
 
     def _report(self, dead: DeadExecution) -> None:
         reason = shorten(hide(dead.reason), self._cleanup.reason_limit)
@@ -157,6 +158,7 @@ class PostMortem:
             broker = self._cleanup.broker(dead.claim, dead.worker_id)
             accepted = broker.report(attempt, Outcome(Status.FAILED, reason=reason))
         except PeragoError as error:
-            self._note("report failed", {**facts, "why": str(error)})
+            self._note(WorkerEvent.REPORT_FAILED, {**facts, "why": str(error)})
         else:
-            self._note("reported for the dead" if accepted else "report not wanted", facts)
+            wanted, not_wanted = WorkerEvent.REPORTED_FOR_DEAD, WorkerEvent.REPORT_NOT_WANTED
+            self._note(wanted if accepted else not_wanted, facts)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from perago.protocol.attempt_state import AttemptState
 from perago.protocol.values import Claim, Staging
 
-DECIDED: Final = "decided"
 TRACED: Final = "traced"
 LEFT: Final = "left"
 """Said of a staging branch that its executor leaves to whoever reports."""
@@ -21,9 +21,7 @@ class Run:
     claim: Claim
     worker_id: str
     since: float
-    phase: str = ""
-    decided: bool = False
-    """Whether its outcome is known; what is left is to clean up and to report."""
+    state: AttemptState = field(default_factory=AttemptState)
     reporting: bool = False
     """Whether its executor is done with it and only the report is left."""
     trace: Mapping[str, str] = field(default_factory=dict)
@@ -40,12 +38,10 @@ class Run:
         """Tell whether nobody wants it any more."""
         return self.kill_at is not None
 
-    def heard(self, event: str) -> None:
-        """Follow the journal."""
-        if event.startswith("before "):
-            self.phase = event.removeprefix("before ")
-        elif event == DECIDED:
-            self.decided = True
+    @property
+    def decided(self) -> bool:
+        """Tell whether its outcome is known; what is left is to clean up and to report."""
+        return self.state.outcome is not None
 
     def as_json(self) -> dict[str, Any]:
         """Say it in plain values."""
@@ -58,7 +54,7 @@ class Run:
             "task_id": attempt.task_id,
             "retry_count": attempt.retry_count,
             "execution_id": self.claim.execution_id,
-            "phase": self.phase,
+            "phase": self.state.last_phase,
             "since": self.since,
             "lost": self.lost,
         }

@@ -35,6 +35,7 @@ from perago.protocol.lease import beat_seconds, drain_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.protocol.watch import HealthVerdict
+from perago.protocol.worker_events import WorkerEvent
 from perago.worker.claim_queue import ClaimQueue
 from perago.worker.event_fanout import EventFanout
 from perago.worker.executions import NEVER_SEEN, Executions
@@ -158,7 +159,7 @@ class Supervisor:
             "mode": self._plan.mode,
             "tasks": sorted(self._plan.tasks),
         }
-        self._fanout.worker("started", facts)
+        self._fanout.worker(WorkerEvent.STARTED, facts)
 
     def _new_poller(self) -> Poller:
         settings = self._settings
@@ -204,7 +205,7 @@ class Supervisor:
         self._stop_polling()
         self._pool.want(0)
         facts = {"signal": self._asked_to_end, "running": len(running)}
-        self._fanout.worker("draining", facts)
+        self._fanout.worker(WorkerEvent.DRAINING, facts)
 
     def _stop_polling(self) -> None:
         if self._poller is not None:
@@ -234,7 +235,7 @@ class Supervisor:
         self._keeper.close(POLL_GRACE_SECONDS)
         self._read_inbox()
         self.not_ready = "stopped"
-        self._fanout.worker("ended", self.ended)
+        self._fanout.worker(WorkerEvent.ENDED, self.ended)
         self._write_state(self._snapshot().as_json() | {"state": "stopped"}, at_once=True)
         self._client.close()
         self._fanout.close(POLL_GRACE_SECONDS)
@@ -265,7 +266,7 @@ class Supervisor:
             case Died(executor_id, execution_id, how):
                 self._died(executor_id, execution_id, how)
             case StartFailed(error, detail):
-                self._fanout.worker("start failed", {"why": str(error), "detail": detail})
+                self._fanout.worker(WorkerEvent.START_FAILED, {"why": str(error), "detail": detail})
                 self._error = error
 
     def _died(self, executor_id: str, execution_id: str, how: str) -> None:
@@ -273,14 +274,14 @@ class Supervisor:
         worker_id = self._worker_ids.get(executor_id, "")
         facts = {"worker_id": worker_id, "execution_id": execution_id, "how": how}
         self._executions.tally.died += 1
-        self._fanout.worker("executor died", facts)
+        self._fanout.worker(WorkerEvent.EXECUTOR_DIED, facts)
         self._executions.died(execution_id, how)
         self._deaths = restart.recent_deaths((*self._deaths, now), now)
         until = restart.closed_until(self._deaths, self._plan.size)
         if until > max(now, self._closed_until):
             self._closed_until = until
             paused = {"deaths": len(self._deaths), "pause_seconds": round(until - now)}
-            self._fanout.worker("crash loop", paused)
+            self._fanout.worker(WorkerEvent.CRASH_LOOP, paused)
 
     def _enforce(self) -> None:
         """End what was given its time and did not use it."""
@@ -333,7 +334,7 @@ class Supervisor:
         if self._poller is not None and not self._claim_queue.closed and self._poller.hung:
             self._poller.stop()
             self._poller = self._new_poller()
-            self._fanout.worker("poller replaced", {"why": "a poll did not come back"})
+            self._fanout.worker(WorkerEvent.POLLER_REPLACED, {"why": "a poll did not come back"})
         if now - self._swept_at > self._settings.gc_interval_seconds:
             self._swept_at = now
             self._post_mortem.sweep_soon()
@@ -378,7 +379,7 @@ class Supervisor:
 
     def _recycle(self, executor_id: str) -> None:
         facts = {"worker_id": self._worker_ids.get(executor_id, "")}
-        self._fanout.worker("executor recycled", facts)
+        self._fanout.worker(WorkerEvent.EXECUTOR_RECYCLED, facts)
         self._pool.end(executor_id)
 
     def _learn(self) -> None:
@@ -387,7 +388,7 @@ class Supervisor:
             if seen.executor_id not in self._worker_ids:
                 worker_id = self._worker_ids[seen.executor_id] = self._worker_id(seen.number)
                 facts = {"worker_id": worker_id, "executor_pid": seen.pid}
-                self._fanout.worker("executor started", facts)
+                self._fanout.worker(WorkerEvent.EXECUTOR_STARTED, facts)
 
     def _worker_id(self, number: int) -> str:
         return f"{self._settings.worker_id_prefix}{number:04d}"
@@ -418,7 +419,7 @@ class Supervisor:
 
     def _on_reported(self, execution_id: str, outcome: Outcome, problem: str) -> None:
         if problem:
-            self._note("report failed", {"execution_id": execution_id, "why": problem})
+            self._note(WorkerEvent.REPORT_FAILED, {"execution_id": execution_id, "why": problem})
         self._inbox.put(lambda: self._executions.reported(execution_id, outcome))
         self._pool.wake()
 
@@ -427,11 +428,11 @@ class Supervisor:
         self._pool.wake()
 
     def _on_beat_error(self, execution_id: str, why: str) -> None:
-        self._note("heartbeat failed", {"execution_id": execution_id, "why": why})
+        self._note(WorkerEvent.HEARTBEAT_FAILED, {"execution_id": execution_id, "why": why})
 
-    def _note(self, name: str, facts: Mapping[str, object]) -> None:
+    def _note(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Have the main loop say something when it comes round."""
-        self._inbox.put(lambda: self._fanout.worker(name, facts))
+        self._inbox.put(lambda: self._fanout.worker(event, facts))
 
     def _read_inbox(self) -> None:
         with suppress(queue.Empty):

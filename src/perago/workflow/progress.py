@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from perago.protocol.events import Event as AttemptEvent
+from perago.protocol.events import PublicationDecided, Published
 from perago.workflow.events import Event
 
 OVER = frozenset({"COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED"})
@@ -87,7 +89,7 @@ class Execution:
         }
 
 
-Told = Callable[["Step"], Iterable[Mapping[str, object]]]
+Told = Callable[["Step"], Iterable[AttemptEvent]]
 """Says what an attempt did to its branch, as events of its journal."""
 
 
@@ -101,24 +103,24 @@ def news(before: Execution | None, now: Execution, told: Told) -> Iterator[Event
             yield _about(name, step, in_seconds=step.wait_seconds)
         if step.status != _WAITING and (old is None or old.status == _WAITING):
             yield _about("task_claimed", step)
-            yield _about("message", step, message={"event": "before running"})
+            yield _about("task_running", step)
         if step.over and (old is None or not old.over):
-            for message in told(step):
-                yield _about("message", step, message=message)
+            for event in told(step):
+                yield _about("message", step, message={"event": event.title, **event.facts})
             facts = {"status": step.status, "reason": step.reason, "seconds": step.seconds}
             yield _about("task_finished", step, **facts)
 
 
-def published_by(step: Step) -> Iterator[dict[str, object]]:
+def published_by(step: Step) -> Iterator[AttemptEvent]:
     """Read from the two ends of an attempt what it did to the branch."""
     read, left = _ref(step.input), _ref(step.output)
     if left is None:
         return
     if left == read:
-        yield {"event": "decision", "kind": "keep"}
+        yield PublicationDecided(kind="keep")
         return
-    yield {"event": "decision", "kind": "merge"}
-    yield {"event": "published", "ref": left}
+    yield PublicationDecided(kind="merge")
+    yield Published(ref=left)
 
 
 def renewed(given: Mapping[str, Any], heads: Mapping[tuple[str, str], str]) -> dict[str, Any]:
