@@ -46,8 +46,7 @@ def refuse_unchained_writers(
     ``writers`` and ``readers`` are the names of tasks that write their workspace or only read it;
     ``given`` is the workflow's input, where it is known already.
     """
-    tasks = {reference(task): task for task, _ in walk(definition.get("tasks"))}
-    chain = _Chain(Tracing(tasks, writers, readers, given or {}), source)
+    chain = _Chain(Tracing.of(definition, writers, readers, given), source)
     chain.sequence(definition.get("tasks"), {})
     return list(chain.warnings)
 

@@ -1,18 +1,14 @@
-"""Which task is over before another begins: what it may read, and who is parallel."""
+"""Which task is over before another begins: what it may read, and who is parallel. Pure.
+
+Definitions of any kind are read: a server runs more kinds of task than ``perago run`` does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perago.workflow.tasks import (
-    ForkTask,
-    JoinTask,
-    SimpleTask,
-    SwitchTask,
-    Tasks,
-    every,
-)
+from perago.workflow.tracing import Task, cases, inner, reference, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +32,8 @@ class Order:
         )
 
 
-def order_of(tasks: Tasks) -> Order:
-    """Work out the order of a workflow from its shape."""
+def order_of(tasks: object) -> Order:
+    """Work out the order of a workflow from the shape of its ``tasks``."""
     builder = _Builder({}, {})
     builder.sequence(tasks, frozenset())
     none: frozenset[str] = frozenset()
@@ -50,30 +46,28 @@ class _Builder:
     before: dict[str, frozenset[str]]
     instead_of: dict[str, frozenset[str]]
 
-    def sequence(self, tasks: Tasks, over: frozenset[str]) -> frozenset[str]:
+    def sequence(self, tasks: object, over: frozenset[str]) -> frozenset[str]:
         """Place a list of tasks; return what is over behind the last of them."""
-        for task in tasks:
-            self.before[task.reference_name] = over
-            match task:
-                case SimpleTask():
-                    over |= {task.reference_name}
-                case ForkTask():
-                    # Behind a FORK only the FORK itself is over; its JOIN says what else is.
-                    over |= {task.reference_name}
-                    for branch in task.branches:
-                        self.sequence(branch, over)
-                case JoinTask():
-                    for name in task.join_on:
-                        over |= self.before[name] | {name}
-                    over |= {task.reference_name}
-                case SwitchTask():
-                    over = self._switch(task, over | {task.reference_name})
+        for task in tasks if isinstance(tasks, list) else []:
+            if isinstance(task, Mapping):
+                over = self._task(task, over)
         return over
 
-    def _switch(self, task: SwitchTask, over: frozenset[str]) -> frozenset[str]:
-        cases = (*task.cases.values(), task.default)
-        ends = [self.sequence(case, over) for case in cases]
-        names = [frozenset(inner.reference_name for inner in every(case)) for case in cases]
+    def _task(self, task: Task, over: frozenset[str]) -> frozenset[str]:
+        name = reference(task)
+        self.before[name] = over
+        over |= {name}
+        # Behind a FORK only the FORK itself is over; its JOIN says what else is.
+        for branch in inner(task, "forkTasks"):
+            self.sequence(branch, over)
+        for joined in inner(task, "joinOn"):
+            over |= self.before.get(str(joined), frozenset()) | {str(joined)}
+        over = self.sequence(inner(task, "loopOver"), over)
+        return self._switch(cases(task), over)
+
+    def _switch(self, found: list[list[object]], over: frozenset[str]) -> frozenset[str]:
+        ends = [self.sequence(case, over) for case in found]
+        names = [frozenset(reference(task) for task, _ in walk(case)) for case in found]
         for index, own in enumerate(names):
             others = frozenset[str]().union(*names[:index], *names[index + 1 :])
             for name in own:

@@ -48,7 +48,7 @@ def parse_workflow(
         raise fields.refuse("tasks", "is empty", "add at least one task")
     _refuse_twins(source, tasks)
     _refuse_stray_joins(source, tasks)
-    order = order_of(tasks)
+    order = order_of(definition.get("tasks"))
     outputs = fields.mapping("outputParameters")
     check_references(source, tasks, order, outputs)
     return Workflow(

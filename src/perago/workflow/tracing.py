@@ -82,8 +82,27 @@ class Tracing:
     tasks: Mapping[str, Task]
     writers: Collection[str]
     readers: Collection[str] = ()
-    given: Mapping[str, Any] = field(default_factory=dict)
-    """What is known of the workflow's input."""
+    workflow: Mapping[str, Any] = field(default_factory=dict)
+    """What is known of ``${workflow...}``."""
+
+    @classmethod
+    def of(
+        cls,
+        definition: Task,
+        writers: Collection[str],
+        readers: Collection[str] = (),
+        given: Mapping[str, Any] | None = None,
+    ) -> Tracing:
+        """Read a definition; ``given`` is the workflow's input, where it is known already."""
+        tasks = {reference(task): task for task, _ in walk(definition.get("tasks"))}
+        known = {
+            "input": {**_mapping(definition.get("inputTemplate")), **(given or {})},
+            "workflowType": definition.get("name"),
+            "version": definition.get("version"),
+        }
+        if not any(task.get("type") == "SET_VARIABLE" for task in tasks.values()):
+            known["variables"] = definition.get("variables")
+        return cls(tasks, writers, readers, known)
 
     def target(self, task: Task) -> Target | None:
         """Write out repository and branch; None when the definition does not say enough."""
@@ -105,27 +124,29 @@ class Tracing:
         """Follow one value to where it comes from: a task passes its workspace on (I3)."""
         if not isinstance(value, str) or not value:
             return None
-        path = whole(value)
-        if path is None:
-            return value
-        root, *rest = path.split(".")
-        earlier = self.tasks.get(root)
-        if earlier is not None and tuple(rest[:2]) in _PASSED_ON and rest[2:] == [key]:
-            followed = self._target(earlier, left - 1) if left else None
-            if followed is not None:
-                return followed[0] if key == "repository" else followed[1]
-        known = self._input(path)
-        return known if isinstance(known, str) else f"${{{path}}}"
+        if (path := whole(value)) and (followed := self._followed(path.split("."), key, left)):
+            return followed
+        return _EXPRESSION.sub(lambda found: self._known(found[1]), value)
 
-    def _input(self, path: str) -> object:
-        """Look up ``workflow.input...`` in what is known of the input."""
-        root, *rest = path.split(".")
-        if root != "workflow" or rest[:1] != ["input"]:
+    def _followed(self, path: list[str], key: str, left: int) -> str | None:
+        root, *rest = path
+        task = self.tasks.get(root)
+        if task is None or not left:
             return None
-        found: object = self.given
-        for key in rest[1:]:
+        if task.get("type") == "JOIN" and rest[:1] == ["output"] and rest[2:3] == ["workspace"]:
+            return self._followed([rest[1], "output", *rest[2:]], key, left - 1)
+        if tuple(rest[:2]) not in _PASSED_ON or rest[2:] != [key]:
+            return None
+        target = self._target(task, left - 1)
+        return target and target[("repository", "branch").index(key)]
+
+    def _known(self, path: str) -> str:
+        """Fill in what is known of the workflow; leave every other expression as it is."""
+        root, *rest = path.split(".")
+        found: object = self.workflow if root == "workflow" else None
+        for key in rest:
             found = found.get(key) if isinstance(found, Mapping) else None
-        return found
+        return found if isinstance(found, str) and found else f"${{{path}}}"
 
     def source(self, task: Task) -> Source:
         """Say which writer's output a task reads."""
@@ -161,6 +182,10 @@ class Tracing:
         if read_only or (task and rest == ["input", "workspace"]):
             return self._source(task, left - 1)
         return None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _workspace(task: Task) -> object:

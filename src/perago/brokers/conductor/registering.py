@@ -12,7 +12,6 @@ from perago.errors import WorkflowDefinitionError
 from perago.tasks.declaration import TaskDefinition
 from perago.workflow.chain import refuse_unchained_writers
 from perago.workflow.inputs import check_names
-from perago.workflow.parallel import refuse_writers_side_by_side
 from perago.workflow.shapes import shape_of
 from perago.workflow.tracing import walk
 from perago.workflow.writers import refuse_parallel_writers
@@ -37,14 +36,13 @@ def check_workflow(
     misspelt = check_names(definition, {name: shape_of(tasks[name]) for name in tasks}, source)
     writers = frozenset(name for name, task in tasks.items() if task.writable)
     readers = frozenset(name for name, task in tasks.items() if task.workspace) - writers
-    refuse_writers_side_by_side(definition, writers, source)
+    refuse_parallel_writers(definition, writers, source)
     warnings = misspelt + refuse_unchained_writers(definition, writers, readers, source)
     named = {str(task.get("name")) for task, _ in walk(definition["tasks"])}
     try:
-        workflow = parse_workflow(definition, named | set(tasks), source)
+        parse_workflow(definition, named | set(tasks), source)
     except WorkflowDefinitionError as error:
         return [*warnings, f"{error.message}: a server may run it, 'perago run' does not"]
-    refuse_parallel_writers(workflow, {}, writers, source)
     return warnings
 
 

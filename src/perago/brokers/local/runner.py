@@ -80,8 +80,8 @@ class Runner:
         """Check a workflow with its input and remember it as a run; nothing is started yet."""
         workflow = parse_workflow(definition, self.tasks.controls, source)
         started = workflow.started_with(given)
-        refuse_parallel_writers(workflow, given, self.tasks.writers, source)
         writers, readers = self.tasks.writers, self.tasks.readers
+        refuse_parallel_writers(definition, writers, source, started)
         for text in refuse_unchained_writers(definition, writers, readers, source, started):
             self.on_event({"event": "alert", "subject": "workflow", "reason": text})
         now = self.clock.now()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perago.errors import WorkflowDefinitionError
-from perago.workflow.parallel import refuse_writers_side_by_side
+from perago.workflow.writers import refuse_parallel_writers
 
 GIVEN = "${workflow.input.workspace}"
 WRITERS = {"write", "prepare"}
@@ -69,6 +69,16 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         other("BRAND_NEW", "x"),
         fork([task("a", GIVEN)], [task("b", GIVEN)]),
     ],
+    "a join that does not wait for it": [
+        fork([task("a", GIVEN)], [other("HTTP", "h")]),
+        other("JOIN", "j", joinOn=["h"]),
+        task("b", GIVEN),
+    ],
+    "a join that waits for nothing": [
+        fork([task("a", GIVEN)], [other("HTTP", "h")]),
+        other("JOIN", "j"),
+        task("b", GIVEN),
+    ],
     "output of a system task": [
         other("INLINE", "make"),
         fork([task("a", "${make.output.result}")], [task("b", "${make.output.result}")]),
@@ -76,7 +86,7 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
 }
 
 ACCEPTED: dict[str, list[dict[str, Any]]] = {
-    "one behind the other": [task("a", GIVEN), task("b", "${a.output.workspace}")],
+    "one after the other": [task("a", GIVEN), task("b", "${a.output.workspace}")],
     "in one branch": [fork([task("a", GIVEN), task("b", GIVEN)], [other("HTTP", "h")])],
     "two cases of a switch": [
         other("SWITCH", "s", decisionCases={"x": [task("a", GIVEN)], "y": [task("b", GIVEN)]})
@@ -88,11 +98,12 @@ ACCEPTED: dict[str, list[dict[str, Any]]] = {
     "nothing is known": [fork([task("a", None)], [task("b", None)])],
     "behind the join": [
         fork([task("a", GIVEN)], [other("HTTP", "h")]),
-        other("JOIN", "j"),
+        other("JOIN", "j", joinOn=["a", "h"]),
         task("b", GIVEN),
     ],
-    "two forks, one behind the other": [
+    "two forks, one after the other": [
         fork([task("a", GIVEN)], [other("HTTP", "h")]),
+        other("JOIN", "j", joinOn=["a", "h"]),
         fork([task("b", GIVEN)], [other("HTTP", "i")], reference="later"),
     ],
     "an expression in a circle": [
@@ -104,13 +115,13 @@ ACCEPTED: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_w9_two_writers_of_one_branch_side_by_side_are_refused(name: str) -> None:
     with pytest.raises(WorkflowDefinitionError, match=r"flow.json: tasks 'a' and 'b'") as told:
-        refuse_writers_side_by_side({"tasks": REFUSED[name]}, WRITERS, "flow.json")
+        refuse_parallel_writers({"tasks": REFUSED[name]}, WRITERS, "flow.json")
     assert told.value.remedy
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_w9_others_are_not(name: str) -> None:
-    refuse_writers_side_by_side({"tasks": ACCEPTED[name]}, WRITERS, "flow.json")
+    refuse_parallel_writers({"tasks": ACCEPTED[name]}, WRITERS, "flow.json")
 
 
 @pytest.mark.parametrize(
@@ -118,4 +129,4 @@ def test_w9_others_are_not(name: str) -> None:
     [None, {}, [None], [{"forkTasks": [None]}], [{"decisionCases": []}], [{"inputParameters": 3}]],
 )
 def test_what_has_no_shape_is_left_to_others(tasks: object) -> None:
-    refuse_writers_side_by_side({"tasks": tasks}, WRITERS, "flow.json")
+    refuse_parallel_writers({"tasks": tasks}, WRITERS, "flow.json")

@@ -30,9 +30,8 @@ WRITERS = frozenset({"w"})
 
 
 def clashes(*tasks: Json) -> bool:
-    workflow = parsed(*tasks)
     try:
-        refuse_parallel_writers(workflow, GIVEN, WRITERS, "flow.json")
+        refuse_parallel_writers(flow(*tasks), WRITERS, "flow.json", GIVEN)
     except WorkflowDefinitionError:
         return True
     return False
@@ -68,9 +67,9 @@ DIFFERENT_OR_UNKNOWN = [
 @pytest.mark.parametrize(("left", "right"), SAME)
 def test_the_same_target_is_seen_however_it_is_written(left: object, right: object) -> None:
     tasks = parallel(left, right)
-    workflow = parsed(*tasks, variables={"ain": "ain"})
+    definition = flow(*tasks, variables={"ain": "ain"})
     with pytest.raises(WorkflowDefinitionError, match="'l' and 'r' may run at the same time"):
-        refuse_parallel_writers(workflow, GIVEN, WRITERS)
+        refuse_parallel_writers(definition, WRITERS, given=GIVEN)
 
 
 @pytest.mark.parametrize(("left", "right"), DIFFERENT_OR_UNKNOWN)
@@ -79,9 +78,9 @@ def test_other_targets_and_what_only_a_run_knows_pass(left: object, right: objec
 
 
 def test_the_refusal_says_who_where_and_what_to_do() -> None:
-    workflow = parsed(*parallel(FROM_INPUT, MAIN))
+    definition = flow(*parallel(FROM_INPUT, MAIN))
     with pytest.raises(WorkflowDefinitionError) as caught:
-        refuse_parallel_writers(workflow, GIVEN, WRITERS, "flow.json")
+        refuse_parallel_writers(definition, WRITERS, "flow.json", GIVEN)
     assert caught.value.message == (
         "flow.json: tasks 'l' and 'r' may run at the same time and both write branch 'main'"
         " of repository 'r'"
@@ -155,14 +154,14 @@ def test_parallel_is_symmetric() -> None:
 
 
 def test_targets_follow_a_chain_through_joins() -> None:
-    workflow = parsed(
+    definition = flow(
         one("a"),
         fork("f", [writer("b", "${a.output.workspace}")], [writer("c", OTHER)]),
         join("j", "b", "c"),
         writer("d", "${j.output.b.workspace}"),
         writer("e", "${j.output.c.workspace}"),
     )
-    assert planned_targets(workflow, GIVEN) == {
+    assert planned_targets(definition, WRITERS, GIVEN) == {
         "a": ("r", "main"),
         "b": ("r", "main"),
         "c": ("r", "other"),
@@ -174,7 +173,7 @@ def test_targets_follow_a_chain_through_joins() -> None:
 def test_what_only_the_run_knew_fails_it_when_it_shows() -> None:
     tasks = parallel(FROM_INPUT, "${first.output.result.workspace}")
     workflow = parse_workflow(flow(*tasks), {"w"})
-    refuse_parallel_writers(workflow, GIVEN, WRITERS)
+    refuse_parallel_writers(flow(*tasks), WRITERS, given=GIVEN)
     world = World(workflow, GIVEN, writers=WRITERS)
     world.settle()
     world.finish("first", output={"workspace": MAIN, "result": {"workspace": MAIN}})
