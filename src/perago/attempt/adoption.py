@@ -7,7 +7,8 @@ execution goes on without it. It is never a reason to fail, and never a reason t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +19,6 @@ from perago.errors import LedgerUnavailableError, StoreError
 from perago.ports import Clock, Ledger, Store
 from perago.protocol import events
 from perago.protocol.adoption import ADOPT, INTEND, Adopt, Posting, Terms, judge, params_digest
-from perago.protocol.data import GuardResult, told
 from perago.protocol.job import split_input
 from perago.protocol.publication import Decision, Keep, Refuse
 from perago.protocol.values import Claim, Commit, StagedWorkspace, WorkspaceInput
@@ -27,8 +27,11 @@ from perago.tasks.declaration import TaskDefinition
 T = TypeVar("T")
 
 
-class LedgerEntry:
-    """The pages of one execution in the ledger; without a ledger nothing of it does anything."""
+class StepLedger:
+    """The ledger as one execution uses it; without a ledger nothing of it does anything.
+
+    What is written is a value that each step hands on: ``intend``, ``decide``, ``land``.
+    """
 
     def __init__(
         self,
@@ -45,9 +48,6 @@ class LedgerEntry:
         self._workspace = workspace
         self._progress = progress
         self._clock = clock
-        self._output: Mapping[str, object] = {}
-        self._decision, self._head, self._since = INTEND, "", 0.0
-        self._staged: str | None = None
 
     # --- before the body ---------------------------------------------------------------------
 
@@ -66,15 +66,12 @@ class LedgerEntry:
         found = self._judged(head)
         if found is None:
             return None
-        self._output, self._staged = found.output, found.staged
-        self._decision, self._head = ADOPT, head.id
-        taken = self._posting(head.id)
-        self._told(lambda ledger: ledger.post(taken))
-        where = self._workspace
+        intent = self._intent(found.output, found.staged)
+        taken = self.land(replace(intent, decision=ADOPT, head=head.id), head.id)
+        where, earlier = self._workspace, found.attempt
         self._progress.event(
             events.PublicationDecided(ADOPT, where.repository, where.branch, head.id)
         )
-        earlier = found.attempt
         self._progress.event(
             events.Adopted(head.id, found.execution_id, earlier.task_id, earlier.retry_count)
         )
@@ -82,7 +79,7 @@ class LedgerEntry:
 
     def _judged(self, head: Commit) -> Posting | None:
         key = self._claim.attempt.logical_task_key
-        postings = self._told(lambda ledger: ledger.of_step(key))
+        postings = self._asked(lambda ledger: ledger.of_step(key))
         if not postings:
             return None
         verdict = judge(self._terms, self._claim.attempt, head.id, postings)
@@ -93,42 +90,44 @@ class LedgerEntry:
 
     # --- around the publication --------------------------------------------------------------
 
-    def keep(self, result: Mapping[str, object], verdicts: Sequence[GuardResult]) -> None:
-        """Remember what belongs to the content that will be published."""
-        self._output = {"result": result, **(told(verdicts) if verdicts else {})}
+    def intend(
+        self, output: Mapping[str, object], staged: StagedWorkspace | None
+    ) -> Posting | None:
+        """Write down that something is about to be published, with the output that goes with it."""
+        if self._ledger is None:
+            return None
+        return self._post(self._intent(output, staged.commit if staged else None))
 
-    def intend(self, staged: StagedWorkspace | None) -> None:
-        """Write down that something is about to be published, while there is still time."""
-        self._staged = staged.commit if staged else None
-        self._told(lambda ledger: ledger.post(self._posting()))
-
-    def decided(self, decision: Decision, head: Commit) -> None:
-        """Remember a decision; one that writes nothing is written down at once."""
-        self._decision, self._head = type(decision).__name__.lower(), head.id
+    def decide(self, intent: Posting | None, decision: Decision, head: Commit) -> Posting | None:
+        """Return the posting with its decision; one that writes nothing is written down at once."""
+        if intent is None:
+            return None
+        decided = replace(intent, decision=type(decision).__name__.lower(), head=head.id)
         if isinstance(decision, Keep):
-            self.landed(head.id)
-        elif isinstance(decision, Refuse):
-            self._told(lambda ledger: ledger.post(self._posting()))
+            return self.land(decided, head.id)
+        return self._post(decided) if isinstance(decision, Refuse) else decided
 
-    def landed(self, ref: str) -> None:
+    def land(self, decided: Posting | None, ref: str) -> Posting | None:
         """Write down what was seen on the branch (P5)."""
-        self._told(lambda ledger: ledger.post(self._posting(ref)))
+        if decided is None:
+            return None
+        return self._post(replace(decided, ref=ref, landed_at=self._clock.now()))
 
-    def _posting(self, ref: str | None = None) -> Posting:
-        now = self._clock.now()
-        self._since = self._since or now
+    def _intent(self, output: Mapping[str, object], staged: str | None) -> Posting:
         return Posting(
             execution_id=self._claim.execution_id,
             attempt=self._claim.attempt,
             terms=self._terms,
-            decision=self._decision,
-            head=self._head,
-            staged=self._staged,
-            output=self._output,
-            intended_at=self._since,
-            ref=ref,
-            landed_at=None if ref is None else now,
+            decision=INTEND,
+            head="",
+            staged=staged,
+            output=output,
+            intended_at=self._clock.now(),
         )
+
+    def _post(self, posting: Posting) -> Posting:
+        self._asked(lambda ledger: ledger.post(posting))
+        return posting
 
     @cached_property
     def _terms(self) -> Terms:
@@ -147,12 +146,12 @@ class LedgerEntry:
             code=code_of(self._task.function),
         )
 
-    def _told(self, tell: Callable[[Ledger], T]) -> T | None:
+    def _asked(self, ask: Callable[[Ledger], T]) -> T | None:
         """Ask or tell the ledger; one that fails once is left alone by this execution."""
         if self._ledger is None:
             return None
         try:
-            return tell(self._ledger)
+            return ask(self._ledger)
         except LedgerUnavailableError as error:
             self._ledger = None
             self._progress.event(events.Warned("the ledger cannot be used", str(error)))

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from perago.attempt.adoption import LedgerEntry
+from perago.attempt.adoption import StepLedger
 from perago.attempt.author_line import author_line
 from perago.attempt.fence import AttemptFence, moved
 from perago.attempt.guards import GuardRunner, authored
@@ -43,6 +43,7 @@ from perago.attempt.working_directory import in_place
 from perago.errors import PeragoError, ResultError
 from perago.ports import AttemptDir, Engine, Published, Site
 from perago.protocol import audit, events, lineage
+from perago.protocol.adoption import Posting
 from perago.protocol.data import GuardResult, told
 from perago.protocol.diff import diff
 from perago.protocol.job import assert_full_commit_id, split_input
@@ -72,7 +73,19 @@ class Job:
     select: Selection
     fence: FenceKind
     params: BaseModel
-    ledger_entry: LedgerEntry
+    ledger: StepLedger
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is ready to be published: the staged commit C, or nothing."""
+
+    staged: StagedWorkspace | None
+    metadata: dict[str, str]
+    first: Callable[[], Commit]
+    """Reads H for the first time, if it has not been read already."""
+    taken_from: str | None = None
+    """Under ``lineage``, the head that the change was taken from (K2)."""
 
 
 def run_attempt(claim: Claim, task: TaskDefinition, services: AttemptServices) -> Outcome:
@@ -119,8 +132,8 @@ class Execution:
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a body may raise anything
                 outcome = self._failed(error)
             self._progress.ignore_log_failures()  # Cleanup and report never depend on it.
-            if self._verdicts:  # X5: also, and above all, of a table that was refused.
-                outcome = replace(outcome, output={**outcome.output, **told(self._verdicts)})
+            # X5: also, and above all, of a table that was refused.
+            outcome = replace(outcome, output={**outcome.output, **self._checked})
             self._progress.event(outcome.event)
         return outcome
 
@@ -144,7 +157,7 @@ class Execution:
         if workspace is None or spec is None:
             engine = self._engine(undo, Site(self._claim.execution_id))
             return self._completed(None, self._result(self._body(None, params, engine)))
-        job = Job(workspace, spec.selection, spec.fence, params, self._ledger_entry(workspace))
+        job = Job(workspace, spec.selection, spec.fence, params, self._ledger(workspace))
         if self._task.writable and (adopted := self._adopt(job)):
             return adopted
         drop = self._services.drop or self._store.drop
@@ -159,13 +172,13 @@ class Execution:
             guards.post(spec.post)
         if spec.read_only:
             return self._completed(workspace, result)
-        job.ledger_entry.keep(result, self._verdicts)
         change = self._diff(working_copy)
         self._first_fence()
-        if change.steps:
-            published = self._publish_change(job, working_copy, change, stage, guards.metadata())
-        else:
-            published = self._publish_nothing(job)
+        prepared = self._prepare(job, working_copy, change, stage, guards.metadata())
+        # Not later: between the last reading of H and the write time is short.
+        intent = job.ledger.intend({"result": result, **self._checked}, prepared.staged)
+        situation = self._situation(job, prepared)
+        published = self._publish(job, intent, prepared, situation)
         return self._completed(workspace.at(published.ref), result, published.fence)
 
     # --- steps 1 to 8: the work --------------------------------------------------------------
@@ -183,18 +196,17 @@ class Execution:
                     self._store.prove(workspace, spec.fence)  # K3: before any work is done.
             return workspace, params
 
-    def _ledger_entry(self, workspace: WorkspaceInput) -> LedgerEntry:
+    def _ledger(self, workspace: WorkspaceInput) -> StepLedger:
         ledger, clock = self._services.ledger, self._services.clock
-        return LedgerEntry(ledger, self._claim, self._task, workspace, self._progress, clock)
+        return StepLedger(ledger, self._claim, self._task, workspace, self._progress, clock)
 
     def _adopt(self, job: Job) -> Outcome | None:
         """Complete with what this step published when its completion was lost (K5)."""
-        if not job.ledger_entry.promising(self._store):
+        if not job.ledger.promising(self._store):
             return None
         with self._progress.phase(Phase.FENCE_ONE):  # Before the body: what is there needs no work.
-            taken = job.ledger_entry.adopt(
-                self._fence.head(job.workspace, self._first_head(job)).commit
-            )
+            head = self._fence.head(job.workspace, self._first_head(job)).commit
+            taken = job.ledger.adopt(head)
         if taken is None:
             return None
         output = {"workspace": job.workspace.at(taken.head).as_json(), **taken.output}
@@ -295,19 +307,17 @@ class Execution:
 
     # --- steps 9 to 11: the publication ------------------------------------------------------
 
-    def _publish_nothing(self, job: Job) -> Published:
-        """Complete without a commit, and leave the branch where the output says (N1 to N4)."""
-        situation = self._situation(job, self._first_head(job))
-        return self._publish(job, situation, None, audit.identity(self._claim))
-
-    def _publish_change(
+    def _prepare(
         self,
         job: Job,
         working_copy: WorkingCopy,
         change: Change,
         stage: Stage,
         checked: Mapping[str, str],
-    ) -> Published:
+    ) -> Prepared:
+        """Stage the change; without one the branch stays where the output says (N1 to N4)."""
+        if not change.steps:
+            return Prepared(None, audit.identity(self._claim), self._first_head(job))
         metadata = audit.staged_metadata(
             self._claim, job.workspace, "/" + job.select.prefix, stage.staging, checked
         )
@@ -322,13 +332,7 @@ class Execution:
                 response = self._task.controls.timeout.response_seconds
                 staged = stage.seal(metadata, self._task.budget, response)
                 working_copy.confirm(staged, change)
-        situation = self._situation(job, first, staged)
-        if job.fence == "lineage" and situation.head.id != change.base:
-            raise moved(change.base, situation.head.id)
-        if staged is None:  # K2: the head is already what this step published before.
-            job.ledger_entry.decided(Keep(change.base), situation.head)
-            return Published(change.base, job.fence)
-        return self._publish(job, situation, staged, metadata)
+        return Prepared(staged, metadata, first, change.base if job.fence == "lineage" else None)
 
     def _rebase(self, job: Job, change: Change) -> Change:
         """Under ``lineage``, take the step from the head this step made earlier (K2)."""
@@ -351,13 +355,9 @@ class Execution:
     def _first_head(self, job: Job) -> Callable[[], Commit]:
         return self._fence.first(job.workspace, job.fence)
 
-    def _situation(
-        self, job: Job, first: Callable[[], Commit], staged: StagedWorkspace | None = None
-    ) -> Situation:
+    def _situation(self, job: Job, prepared: Prepared) -> Situation:
         """Read H around the second fence, with all that the decision may look at (F3, P2a)."""
-        job.ledger_entry.intend(
-            staged
-        )  # Not later: between the last H and the write time is short.
+        staged = prepared.staged
 
         def around(head: Commit) -> Situation:
             return Situation(
@@ -370,35 +370,40 @@ class Execution:
 
         with self._progress.phase(Phase.FENCE_TWO):
             seen = self._fence.head(
-                job.workspace, first, lambda head: tasks_to_ask(around(head).at_stake)
+                job.workspace, prepared.first, lambda head: tasks_to_ask(around(head).at_stake)
             )
             return replace(around(seen.commit), standings=seen.standings)
 
     def _publish(
-        self,
-        job: Job,
-        situation: Situation,
-        staged: StagedWorkspace | None,
-        metadata: dict[str, str],
+        self, job: Job, intent: Posting | None, prepared: Prepared, situation: Situation
     ) -> Published:
         """Decide, and have it carried out (section 8)."""
+        head, base = situation.head, prepared.taken_from
+        if base is not None and head.id != base:
+            raise moved(base, head.id)
+        if base is not None and prepared.staged is None:
+            # K2: the head is already what this step published before.
+            job.ledger.decide(intent, Keep(base), head)
+            return Published(base, job.fence)
         with self._progress.phase(Phase.PUBLISH):
-            head = situation.head
             decision = decide(job.fence, situation)
             kind, where = type(decision).__name__.lower(), job.workspace
             self._progress.event(
                 events.PublicationDecided(kind, where.repository, where.branch, head.id)
             )
             plan = lineage.plan(job.workspace, self._claim.attempt, head.id)
-            job.ledger_entry.decided(decision, head)
+            decided = job.ledger.decide(intent, decision, head)
             publisher = Publisher(
-                self._store, self._services.clock, self._progress, job.ledger_entry.landed
+                self._store,
+                self._services.clock,
+                self._progress,
+                seen=lambda ref: job.ledger.land(decided, ref),
             )
             return publisher.carry_out(
                 self._target(job),
                 decision,
                 audit.message(self._claim),
-                audit.confirm_metadata(metadata, staged, plan),
+                audit.confirm_metadata(prepared.metadata, prepared.staged, plan),
             )
 
     def _target(self, job: Job) -> Target:
@@ -426,6 +431,11 @@ class Execution:
     ) -> Outcome:
         output: dict[str, object] = {"workspace": workspace.as_json()} if workspace else {}
         return Outcome(Status.COMPLETED, output | {"result": result}, fence=fence)
+
+    @property
+    def _checked(self) -> dict[str, object]:
+        """What the guards of tables said, as part of the output."""
+        return told(self._verdicts) if self._verdicts else {}
 
     def _where(self) -> Mapping[str, object] | None:
         """Log where the attempt reads; params may hold what must not be logged (V8)."""

@@ -47,7 +47,7 @@ class Publisher:
     store: Store
     clock: Clock
     progress: AttemptProgress
-    seen: Callable[[str], None] = lambda _: None
+    seen: Callable[[str], object] = lambda _: None
     """Told of a write once it was verified."""
 
     def carry_out(
