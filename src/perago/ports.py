@@ -187,6 +187,10 @@ class Store(Protocol):
         """
         ...
 
+    def note_same(self, repository: str, ref: str, source: str) -> None:
+        """Take note that two commits hold the same objects: a shortcut for readers. Never fails."""
+        ...
+
     def drop(self, staging: Staging) -> None:
         """Delete a staging branch; a branch that is not there is fine."""
         ...

@@ -174,6 +174,9 @@ class ModelStore:
     def finished_head(self, repository: str, branch: str) -> Commit:
         return self._hard.finish(repository, branch)
 
+    def note_same(self, repository: str, ref: str, source: str) -> None:
+        """Note nothing."""
+
     def history(self, repository: str, ref: str) -> Iterator[Commit]:
         return (self._library.commits[name] for name in self._library.line(ref))
 

@@ -121,4 +121,7 @@ class Publisher:
         """Tell without a comparison whether a head holds what was staged, where that is known."""
         if source == head.id:
             return True
-        return bool(head.tree) and self.store.commit(repository, source).tree == head.tree
+        same = bool(head.tree) and self.store.commit(repository, source).tree == head.tree
+        if same:
+            self.store.note_same(repository, head.id, source)
+        return same

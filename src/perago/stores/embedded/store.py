@@ -90,6 +90,9 @@ class EmbeddedStore(Reading):
     def finished_head(self, repository: str, branch: str) -> Commit:
         return self.head(repository, branch)  # A replacement is one transaction here.
 
+    def note_same(self, repository: str, ref: str, source: str) -> None:
+        """Note nothing: to list a commit is quick here."""
+
     def apply(self, publication: Publication) -> Published:
         with self._catalogue.writing(timeout_seconds=publication.timeout_seconds) as db:
             ref = publishing.apply(db, publication, self._now())

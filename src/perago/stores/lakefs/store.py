@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,6 @@ class LakeFSStore:
         self._cache = cache
         self._manifests = manifests
         self._commits = Commits()
-        self._merged: dict[tuple[str, str], str] = {}
         self._proving = Proving(self.client)
         self._hard = HardFence(self.client, self.head)
 
@@ -82,10 +80,7 @@ class LakeFSStore:
         path = path_of("repositories", repository, "branches", branch)
         until = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         found = self.client.ask(_read(f"read branch {branch} of {repository}", path, until))
-        head = self._resolve(repository, found["commit_id"], until)
-        if source := self._merged.pop((repository, head.id), None):
-            self._learn(repository, head, source)
-        return head
+        return self._resolve(repository, found["commit_id"], until)
 
     def _resolve(self, repository: str, ref: str, until: float | None) -> Commit:
         return self._commits.find(repository, ref, lambda: self._ask(repository, ref, until))
@@ -245,10 +240,13 @@ class LakeFSStore:
             self._reset(publication, source)
             published = Published(source, publication.fence)
         if isinstance(decision, Merge):
-            self._expect(publication.repository, published.ref, source)
+            self._read_soon(publication.repository, published.ref)
         else:
             self._manifests.publish(publication.repository, source, source)
         return published
+
+    def note_same(self, repository: str, ref: str, source: str) -> None:
+        self._manifests.publish(repository, ref, source)
 
     def way(self, repository: str) -> str:
         """Say how object bytes travel, once some have."""
@@ -262,16 +260,9 @@ class LakeFSStore:
 
     # --- requests ---------------------------------------------------------------------------
 
-    def _expect(self, repository: str, merged: str, source: str) -> None:
+    def _read_soon(self, repository: str, ref: str) -> None:
         """Ask for a merge that is about to be looked at; the branch is read at the same time."""
-        self._merged[repository, merged] = source
-        self._commits.prefetch(repository, merged, lambda: self._ask(repository, merged, None))
-
-    def _learn(self, repository: str, merged: Commit, source: str) -> None:
-        """Know what a merge holds, if it is what was staged by the server's own account (P5)."""
-        with suppress(StoreError):  # It is a shortcut for later readers, nothing else.
-            if merged.tree and merged.tree == self.commit(repository, source).tree:
-                self._manifests.publish(repository, merged.id, source)
+        self._commits.prefetch(repository, ref, lambda: self._ask(repository, ref, None))
 
     def _merge(self, publication: Publication, decision: Merge) -> str:
         body = {
