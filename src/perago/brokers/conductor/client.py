@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -28,15 +28,12 @@ from perago.errors import NotFoundError, PermissionRefusedError
 from perago.protocol.values import Attempt
 from perago.redaction import KNOWN, hidden_output, hide
 from perago.settings import ConductorSettings
-from perago.transfer.http_pool import HttpConnectionPool, UnansweredError
-from perago.transfer.wire import JSON, parsed, path_of
+from perago.transfer.http_pool import HttpConnectionPool
+from perago.transfer.json_http import TRIES, Reply, Request, exchange, repeatable_words, repeated
+from perago.transfer.wire import JSON, path_of
 
 CALL_SECONDS = 30.0
-_PAUSES = (0.1, 0.5, 2.0)
-_TRIES = 3
-_OK = range(200, 300)
 _NO_TOKENS = frozenset({404, 405})
-_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +54,6 @@ class Ask:
     """Its answer is text, not JSON."""
     open: bool = False
     """It is not below ``/api`` and wants no token."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back: no status when there was no answer; ``words`` are the server's own."""
-
-    status: int | None
-    body: Any = None
-    words: str = ""
-    date: str = ""
 
 
 class ConductorClient:
@@ -241,7 +228,8 @@ class ConductorClient:
 
     def server_time(self) -> str:
         """Return the ``Date`` header of an answer; empty when there is none."""
-        return self._exchange(Ask("ask for the time", "GET", "/health", open=True)).date
+        reply = self._exchange(Ask("ask for the time", "GET", "/health", open=True))
+        return reply.headers.get("date", "")
 
     def close(self) -> None:
         """Close the connections."""
@@ -250,21 +238,14 @@ class ConductorClient:
     # --- one request --------------------------------------------------------------------------
 
     def ask(self, ask: Ask) -> Any:
-        """Send a request and read its answer; repeats only what may be repeated.
-
-        What may be repeated has a part of its timeout for each try, so that one request that
-        hangs is not the end of it.
-        """
-        pauses = iter(_PAUSES)
-        last = time.monotonic() + self._most(ask)
-        while True:
-            reply = self._authorised(ask)
-            if reply.status in _OK:
-                return reply.body
-            pause = next(pauses, None)
-            if pause is None or not may_retry(ask.call, reply.status) or time.monotonic() > last:
-                break
-            time.sleep(pause)
+        """Send a request and read its answer; repeats only what may be repeated."""
+        reply = repeated(
+            lambda: self._authorised(ask),
+            self._most(ask),
+            lambda status: may_retry(ask.call, status),
+        )
+        if reply.good:
+            return reply.text if ask.plain else reply.body
         if reply.status is None:
             raise unanswered(ask.what, reply.words)
         raise translate(reply.status, reply.words, ask.what)
@@ -294,7 +275,7 @@ class ConductorClient:
             return None  # This server has no accounts.
         if reply.status is None:
             raise unanswered(what, reply.words)
-        if reply.status not in _OK:
+        if not reply.good:
             status = UNKNOWN_KEY if reply.status < NOT_FOUND else reply.status
             raise translate(status, reply.words, what)
         token = reply.body.get("token") if isinstance(reply.body, dict) else None
@@ -312,37 +293,19 @@ class ConductorClient:
             headers["X-Authorization"] = token
         self.requests += 1
         seconds = self._try_seconds(ask)
-        try:
-            answer = self._line.ask(ask.method, _target(ask), seconds, body, headers)
-        except UnansweredError as error:
-            return Reply(None, words=str(error))
-        date = answer.headers.get("date", "")
-        data = answer.body
-        text = data.decode(errors="replace")
-        found = parsed(data)
-        if answer.status not in _OK:
-            words = _message(found) if isinstance(found, dict) else text
-            return Reply(answer.status, None, self._told(words, token), date)
-        if ask.plain:
-            return Reply(answer.status, text, date=date)
-        if data and found is None and data.strip() != b"null":
-            return Reply(None, words="what came is not JSON")
-        return Reply(answer.status, found, date=date)
+        request = Request(ask.method, _target(ask), seconds, body, headers, ask.plain)
+        reply = exchange(self._line, request)
+        secrets = self._secret, self._key, token
+        return replace(reply, words=repeatable_words(reply.words, secrets))
 
     def _try_seconds(self, ask: Ask) -> float:
         if ask.call is Call.ONCE:
             return self._most(ask) + ask.wait_seconds
-        return self._most(ask) / _TRIES
+        return self._most(ask) / TRIES
 
     def _most(self, ask: Ask) -> float:
         within = ask.within_seconds
         return self._seconds if within is None else min(self._seconds, within)
-
-    def _told(self, text: str, token: str | None) -> str:
-        """Repeat a server's words, cut; some repeat what they were sent, the secret included."""
-        for secret in (self._secret, self._key, token):
-            text = text.replace(secret, "...") if secret else text
-        return " ".join(hide(text).split())[:_WORDS]
 
 
 def _target(ask: Ask) -> str:
@@ -355,13 +318,3 @@ def _encoded(body: Any) -> bytes:
     if isinstance(body, str):
         return body.encode(errors="replace")
     return json.dumps(body, allow_nan=False).encode()
-
-
-def _message(answer: Mapping[str, Any]) -> str:
-    """Say what a refusal says; the server puts what is wrong with a definition into a list."""
-    details = answer.get("validationErrors")
-    if isinstance(details, list):
-        told = [str(each.get("message", "")) for each in details if isinstance(each, dict)]
-        if any(told):
-            return "; ".join(filter(None, told))
-    return str(answer.get("message") or "")

@@ -1,13 +1,11 @@
 """The only file that speaks HTTP with the lakeFS API. A timeout on every call (section 13).
 
-The library underneath never repeats a request by itself: a repeated publish call destroyed
-another writer's commit once. What may be repeated is repeated here, by the table in ``errors``.
+What may be repeated is repeated by the table in ``errors``.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,14 +20,19 @@ from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
 from perago.stores.lakefs.sending import STREAM, pool
 from perago.transfer.http_pool import Answer, HttpConnectionPool, UnansweredError
+from perago.transfer.json_http import (
+    OK,
+    TRIES,
+    Reply,
+    Request,
+    exchange,
+    repeatable_words,
+    repeated,
+)
 from perago.transfer.wire import JSON, parsed
 
 CALL_SECONDS = 30.0
 PAGE = 1000
-_PAUSES = (0.1, 0.5, 2.0)
-_TRIES = 3
-_OK = range(200, 300)
-_WORDS = 300
 _BYTES = {"Content-Type": "application/octet-stream"}
 
 
@@ -82,25 +85,21 @@ class LakeFSClient:
     def ask(self, ask: Ask) -> Any:
         """Send a request and read its JSON answer; repeats only what may be repeated.
 
-        What may be repeated has a part of its timeout for each try, so that one request that
-        hangs is not the end of it; all of them together take little longer than it.
+        All tries together take little longer than its timeout.
         """
-        pauses = iter(_PAUSES)
-        last = time.monotonic() + ask.timeout_seconds
-        repeatable = may_retry(ask.call, None) and not ask.once
-        seconds = ask.timeout_seconds / (_TRIES if repeatable else 1)
-        while True:
-            status, answer, why = self._send(ask, seconds)
-            if status in _OK:
-                return answer
-            pause = next(pauses, None)
-            over = ask.once or pause is None or time.monotonic() > last
-            if over or pause is None or not may_retry(ask.call, status):
-                break
-            time.sleep(pause)
-        if status is None:
-            raise unanswered(ask.call, ask.what, why)
-        raise translate(ask.call, status, why, ask.what)
+        again = may_retry(ask.call, None) and not ask.once
+        seconds = ask.timeout_seconds / (TRIES if again else 1)
+        reply = repeated(
+            lambda: self._send(ask, seconds),
+            ask.timeout_seconds,
+            lambda status: not ask.once and may_retry(ask.call, status),
+        )
+        if reply.good:
+            return reply.body
+        words = self._words(reply.words)
+        if reply.status is None:
+            raise unanswered(ask.call, ask.what, words)
+        raise translate(ask.call, reply.status, words, ask.what)
 
     def pages(self, ask: Ask) -> Iterator[Any]:
         """Walk a listing page by page; ``after`` and ``amount`` may be in the query."""
@@ -143,7 +142,7 @@ class LakeFSClient:
             answer = self._pool.request(
                 "GET", self._url(path, query), timeout=STREAM, preload_content=False
             )
-            if answer.status not in _OK:
+            if answer.status not in OK:
                 raise translate(Call.READ, answer.status, "", what)
             yield answer
             answer.release_conn()
@@ -177,7 +176,7 @@ class LakeFSClient:
             )
         except urllib3.exceptions.HTTPError as error:
             raise unanswered(Call.PRIVATE, what, type(error).__name__) from error
-        if answer.status not in _OK:
+        if answer.status not in OK:
             raise translate(Call.PRIVATE, answer.status, self._message(answer.data), what)
         return _said(what, answer.data)
 
@@ -205,38 +204,24 @@ class LakeFSClient:
             answer = self._line.ask(method, _target(path, query), CALL_SECONDS, content, headers)
         except UnansweredError as error:
             raise unanswered(call, what, str(error)) from error
-        if answer.status not in _OK:
+        if answer.status not in OK:
             raise translate(call, answer.status, self._message(answer.body), what)
         return answer
 
     def _message(self, body: bytes) -> str:
         found = parsed(body)
-        return self._told(str(found.get("message", ""))) if isinstance(found, dict) else ""
+        return self._words(str(found.get("message", ""))) if isinstance(found, dict) else ""
 
-    def _send(self, ask: Ask, seconds: float) -> tuple[int | None, Any, str]:
-        """Return status, answer and the server's words; no status when there was no answer."""
+    def _send(self, ask: Ask, seconds: float) -> Reply:
         body = None if ask.body is None else json.dumps(_said_aloud(ask.body)).encode()
         headers = None if body is None else JSON
         self.requests += 1
         target = _target(ask.path, ask.query or {})
-        try:
-            answer = self._line.ask(ask.method, target, seconds, body, headers)
-        except UnansweredError as error:
-            return None, None, str(error)
-        data = answer.body
-        found = parsed(data)
-        if answer.status in _OK and data and found is None and not ask.plain:
-            return None, None, "what came is not JSON"
-        if found is None:
-            return answer.status, None, self._told(data.decode(errors="replace"))
-        message = str(found.get("message", "")) if isinstance(found, dict) else ""
-        return answer.status, found, self._told(message)
+        request = Request(ask.method, target, seconds, body, headers, ask.plain)
+        return exchange(self._line, request)
 
-    def _told(self, text: str) -> str:
-        """Repeat a server's words, cut; some repeat what they were sent, the keys included."""
-        for secret in self._secrets:
-            text = text.replace(secret, "...") if secret else text
-        return hide(text)[:_WORDS]
+    def _words(self, text: str) -> str:
+        return repeatable_words(text, self._secrets)
 
 
 def _said_aloud(body: Any) -> Any:
