@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.comparison import Comparison, Fact, Options, Ratio
 from bench.lakefs import BRANCH, Server, serving
 from perago import WorkspaceSpec, task
-from perago.attempt.working_copy import OnBranch
+from perago.attempt.working_copy import BranchCopy
 from perago.protocol.paths import Selection
 from perago.protocol.values import ChangeSet, Staging
 from perago.settings import SparkSettings
@@ -103,7 +103,7 @@ def comparison(_: Options) -> Iterator[Comparison]:
             JVM.stop()
 
 
-def _in_place(server: Server) -> OnBranch:
+def _in_place(server: Server) -> BranchCopy:
     """Open a staging branch, as an attempt has one; its input is a table, which is here as well."""
     repository = server.repository()
     _write_table(server.root / "input" / "lake" / TABLE)
@@ -112,7 +112,7 @@ def _in_place(server: Server) -> OnBranch:
     staging = Staging(repository, "perago-staging-bench")
     server.store.open_staging(staging, base)
     where = server.store, server.store.direct, repository, staging
-    return OnBranch("bench", base, Selection("lake"), *where, server.root / "scratch")
+    return BranchCopy("bench", base, Selection("lake"), *where, server.root / "scratch")
 
 
 def _write_table(directory: Path) -> None:

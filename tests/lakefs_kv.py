@@ -30,7 +30,7 @@ def kept_in(kind: str) -> Iterator[None]:
     usual = servers._lakefs_configuration  # noqa: SLF001 - users have no such choice
     with postgres_server() as server:
 
-        def configuration(seat: servers.Seat) -> dict[str, Any]:
+        def configuration(seat: servers.ServerHome) -> dict[str, Any]:
             address = server.new_database(f"lakefs-{uuid.uuid4().hex}")
             database = {"type": "postgres", "postgres": {"connection_string": address}}
             return usual(seat) | {"database": database}

@@ -66,7 +66,7 @@ NEEDS_NOT = {
     "perago.cli.picture": "pictures of numbers",
     "perago.dev.builds": "what builds of servers say",
     "perago.dev.cache": "names and hashes of programs",
-    "perago.dev.narration": "what is being built",
+    "perago.dev.progress": "what is being built",
     "perago.dev.record": "the keys of servers of our own, for their user alone",
     "perago.dev.servers": "arguments of servers",
     "perago.dev.tools": "what tools say",

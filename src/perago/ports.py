@@ -96,57 +96,46 @@ class Store(Protocol):
     @property
     def checksum(self) -> str:
         """Name the hash (as :mod:`hashlib` does) of the checksums this store gives."""
-        ...
 
     def content(self, entry: Entry) -> Entry:
         """Say what hash a fetched content has, where the listed checksum is another's tag."""
-        ...
 
     @property
     def direct(self) -> ObjectAccess | None:
         """Offer work on objects in place, where this store can (X2)."""
-        ...
 
     def commit(self, repository: str, ref: str) -> Commit:
         """Resolve a branch, tag, commit id or unique short id."""
-        ...
 
     def head(self, repository: str, branch: str, timeout_seconds: float | None = None) -> Commit:
         """Read the head of a branch as it is now, never from a cache.
 
         With a timeout it is asked once, and for no longer.
         """
-        ...
 
     def dirty(self, repository: str, branch: str) -> bool:
         """Tell whether a branch has uncommitted changes (P4)."""
-        ...
 
     def history(self, repository: str, ref: str) -> Iterator[Commit]:
         """Walk first parents, newest first."""
-        ...
 
     def listing(self, repository: str, ref: str, root: str) -> Iterable[ObjectInfo]:
         """List raw keys that start with ``root`` at a commit."""
-        ...
 
     def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
         """Compare two commits by content; keys that start with ``root``."""
-        ...
 
     def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
         """Write objects to new files, verified; ``CorruptObjectError`` names the first bad one.
 
         What ``advance`` raises stops all of it, as any failure does.
         """
-        ...
 
     def open_staging(self, staging: Staging, at: str) -> None:
         """Create the branch at a commit; ``AlreadyExistsError`` means it is somebody else's (S1).
 
         ``OutcomeUnknownError``: it may exist now.
         """
-        ...
 
     def write(
         self, staging: Staging, puts: Sequence[Put], deletes: Sequence[str], advance: Advance
@@ -155,7 +144,6 @@ class Store(Protocol):
 
         ``UnpublishableFileError``: a file changed while it was read.
         """
-        ...
 
     def seal(
         self,
@@ -165,18 +153,15 @@ class Store(Protocol):
         patience: Patience = ...,
     ) -> StagedWorkspace:
         """Commit a staging branch. A lost answer is settled inside: the branch is private."""
-        ...
 
     def prove(self, workspace: WorkspaceInput, fence: FenceKind) -> None:
         """Make sure that a fence will hold on a branch for what begins at a commit (K3).
 
         ``RuntimeConfigError`` says what has to be installed.
         """
-        ...
 
     def finished_head(self, repository: str, branch: str) -> Commit:
         """Read the head, after completing a replacement that somebody left half done (K3)."""
-        ...
 
     def apply(self, publication: Publication) -> Published:
         """Carry out a decision: the only visible write of an attempt. Never sent twice.
@@ -185,15 +170,12 @@ class Store(Protocol):
         reason; nothing written.
         ``LostRaceError``: refused, nothing written. ``OutcomeUnknownError``: settle by reading.
         """
-        ...
 
     def note_same(self, repository: str, ref: str, source: str) -> None:
         """Take note that two commits hold the same objects: a shortcut for readers. Never fails."""
-        ...
 
     def drop(self, staging: Staging) -> None:
         """Delete a staging branch; a branch that is not there is fine."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,22 +193,18 @@ class ObjectAccess(Protocol):
     @property
     def gateway(self) -> Gateway:
         """Say how others than the store itself reach its objects."""
-        ...
 
     def changes(self, staging: Staging, root: str) -> ChangeSet:
         """Compare a staging branch, on which others wrote, with the commit it was opened at.
 
         Nothing that was remembered of the branch is believed any more.
         """
-        ...
 
     def touched(self, staging: Staging, key: str) -> bool:
         """Tell whether anything at a key or below it has changed."""
-        ...
 
     def names(self, repository: str, ref: str, root: str) -> Sequence[str]:
         """List what lies right below a root, without it; a directory ends in ``/``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +222,6 @@ class PagedListing(Protocol):
     @property
     def readers(self) -> int:
         """Say how many objects are best read at once."""
-        ...
 
     def page(
         self, repository: str, ref: str, root: str, after: str, limit: int
@@ -253,14 +230,12 @@ class PagedListing(Protocol):
 
         Sorted by code point; fewer than ``limit`` only when there are no more.
         """
-        ...
 
     def check(self, repository: str, ref: str, info: ObjectInfo, scratch: Path) -> Damage | None:
         """Read an object again, from the store and nowhere else, and compare it with its listing.
 
         ``scratch`` is a directory of this process; nothing stays in it.
         """
-        ...
 
 
 class Broker(Protocol):
@@ -268,18 +243,15 @@ class Broker(Protocol):
 
     def current(self, attempt: Attempt) -> AttemptSnapshot:
         """Ask whether the attempt still counts; ``BrokerUnavailableError`` when it cannot say."""
-        ...
 
     def standing(self, task_id: str) -> str | None:
         """Ask for the status of any task; None when the engine does not know it (P2a).
 
         ``BrokerUnavailableError`` when it cannot say.
         """
-        ...
 
     def report(self, attempt: Attempt, outcome: Outcome) -> bool:
         """Send the result; False when the engine no longer wanted it (R2)."""
-        ...
 
 
 class Ledger(Protocol):
@@ -290,15 +262,12 @@ class Ledger(Protocol):
 
     def post(self, posting: Posting) -> None:
         """Record an execution, or what is known of it now; a ref once recorded stays."""
-        ...
 
     def settle(self, execution_id: str, completion: Completion, at: float) -> None:
         """Record what the engine did with the report; an execution without a posting is fine."""
-        ...
 
     def of_step(self, logical_task_key: str) -> Sequence[Posting]:
         """Return all that is recorded of a step, oldest first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,11 +287,9 @@ class AttemptDirs(Protocol):
 
     def enter(self, attempt: Attempt, execution_id: str) -> AttemptDir:
         """Make the directory and its marker; ``WorkspaceError`` when the root cannot be used."""
-        ...
 
     def leave(self, attempt_dir: AttemptDir, timeout_seconds: float) -> None:
         """Remove the directory, or raise ``WorkspaceError`` when time is up."""
-        ...
 
 
 class InPlace(Protocol):
@@ -331,46 +298,36 @@ class InPlace(Protocol):
     @property
     def gateway(self) -> Gateway:
         """Say how its objects are reached."""
-        ...
 
     @property
     def scratch(self) -> Path:
         """Name a directory of the attempt, for what an engine must put down somewhere."""
-        ...
 
     @property
     def source(self) -> str:
         """Name the input, which never changes, as ``repository/ref/prefix/``."""
-        ...
 
     @property
     def target(self) -> str | None:
         """Name where to write, in the same way; None when nothing may be written."""
-        ...
 
     def paths(self, path: str = "") -> Sequence[str]:
         """Return the files at a path and below it, as they are now."""
-        ...
 
     def entries(self, path: str = "") -> Manifest:
         """Return the same files with what is known of each."""
-        ...
 
     def touched(self, path: str) -> bool:
         """Tell whether this attempt has changed anything at a path or below it."""
-        ...
 
     def remove(self, paths: Sequence[str]) -> None:
         """Remove files."""
-        ...
 
     def bring(self, directory: Path, path: str, advance: Advance) -> Sequence[str]:
         """Write the files of a local directory, except leftovers, to a path; say which."""
-        ...
 
     def changes(self) -> ChangeSet:
         """Compare with the input, after removing what Spark left beside data."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,23 +355,18 @@ class Engine(Protocol):
 
     def session(self) -> object:
         """Return the Spark session of the attempt."""
-        ...
 
     def workspace(self) -> object:
         """Return the workspace as Spark sees it."""
-        ...
 
     def running(self) -> AbstractContextManager[None]:
         """Run a body inside: foreign errors are translated, leftovers are removed."""
-        ...
 
     def measure(self, table: str, wanted: Sequence[Measure]) -> Table | None:
         """Measure a table of the workspace; None when there is none."""
-        ...
 
     def close(self) -> None:
         """Give back what was opened."""
-        ...
 
 
 class Engines(Protocol):
@@ -422,7 +374,6 @@ class Engines(Protocol):
 
     def open(self, need: SparkNeed | None, site: Site) -> Engine:
         """Choose by the need; ``RuntimeConfigError`` when it cannot be met here."""
-        ...
 
 
 class Clock(Protocol):
@@ -430,15 +381,12 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return seconds since the epoch."""
-        ...
 
     def monotonic(self) -> float:
         """Return seconds that never go back."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
-        ...
 
 
 class Journal(Protocol):
@@ -446,8 +394,6 @@ class Journal(Protocol):
 
     def event(self, event: Event) -> None:
         """Record that a point was reached; its facts are plain JSON values, never secrets."""
-        ...
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Tell a watcher how far a transfer is, in bytes; not recorded."""
-        ...

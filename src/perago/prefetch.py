@@ -15,7 +15,6 @@ class Prefetch(Protocol):
 
     def __call__(self, ask: Callable[[], T]) -> Callable[[], T]:
         """Decide when to ask."""
-        ...
 
 
 def when_needed(ask: Callable[[], T]) -> Callable[[], T]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from perago.brokers.local.actions import (
     Action,
-    Cancel,
+    CancelTask,
     CompleteSystemTask,
     ContinueWithErrors,
     EndRun,
     Schedule,
     TimeOut,
 )
-from perago.brokers.local.decider import Decision, Situation, decide
+from perago.brokers.local.decider import Decision, RunSituation, decide
 from perago.protocol.values import Status
 from perago.workflow.controls import Controls
 from perago.workflow.definition import Workflow
@@ -95,7 +95,7 @@ class World:
 
     def ask(self) -> Decision:
         decision = decide(
-            Situation(
+            RunSituation(
                 workflow=self.workflow,
                 run=self.run,
                 tasks=tuple(self.tasks.values()),
@@ -125,7 +125,7 @@ class World:
                 self.tasks[task.task_id] = task
             case TimeOut(task, reason):
                 self.end(task, Status.TIMED_OUT, reason=reason)
-            case Cancel(task):
+            case CancelTask(task):
                 self.end(task, Status.CANCELED)
             case ContinueWithErrors(task):
                 self.tasks[task.task_id] = replace(task, status=Status.COMPLETED_WITH_ERRORS)

@@ -6,7 +6,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from perago.brokers.local.actions import Cancel, EndRun, Schedule
+from perago.brokers.local.actions import CancelTask, EndRun, Schedule
 from perago.brokers.local.state import State
 from perago.protocol.values import Status
 from perago.workflow.records import RunStatus
@@ -24,7 +24,7 @@ def main(path: Path) -> None:
             state.apply(run_id, [Schedule(one), Schedule(two)], 1.0)
             state.claim(one, "e", "x", 2.0)
             state.finish(one.task_id, {"status": Status.COMPLETED})
-            state.apply(run_id, [Cancel(two), EndRun(RunStatus.FAILED)], 3.0)
+            state.apply(run_id, [CancelTask(two), EndRun(RunStatus.FAILED)], 3.0)
 
 
 if __name__ == "__main__":

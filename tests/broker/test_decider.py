@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perago.brokers.local.actions import Alert, TimeOut
 from perago.protocol.values import Status
-from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.controls import Controls, RetryLogic, TimeoutAction
 from perago.workflow.records import OPEN, SUCCESSFUL, RunStatus, TaskRecord
 from perago.workflow.retry import delay_seconds
 from perago.workflow.tasks import SimpleTask, every
@@ -42,11 +42,11 @@ OUTCOMES = (DONE, FAILED, TERMINAL, TIMED_OUT, "lost")
 
 
 @pytest.mark.parametrize("optional", [False, True])
-@pytest.mark.parametrize("policy", [TimeoutPolicy.RETRY, TimeoutPolicy.TIME_OUT_WF])
+@pytest.mark.parametrize("policy", [TimeoutAction.RETRY, TimeoutAction.TIME_OUT_WF])
 @pytest.mark.parametrize("logic", RetryLogic)
 @pytest.mark.parametrize("limit", [0, 1, 2])
 def test_every_sequence_of_three_outcomes(
-    limit: int, logic: RetryLogic, policy: TimeoutPolicy, optional: bool
+    limit: int, logic: RetryLogic, policy: TimeoutAction, optional: bool
 ) -> None:
     """The rules, written a second time as a straight loop over the outcomes."""
     controls = Controls(
@@ -66,7 +66,7 @@ def test_every_sequence_of_three_outcomes(
                 expected = RunStatus.COMPLETED
             elif not lost:
                 failures += 1
-                ends = outcome == TIMED_OUT and policy is TimeoutPolicy.TIME_OUT_WF
+                ends = outcome == TIMED_OUT and policy is TimeoutAction.TIME_OUT_WF
                 if ends or outcome == TERMINAL or failures > limit:
                     given_up = RunStatus.TIMED_OUT if outcome == TIMED_OUT else RunStatus.FAILED
                     expected = RunStatus.COMPLETED if optional and not ends else given_up
@@ -250,9 +250,9 @@ def test_a_start_delay_is_waited_for() -> None:
 # --- time --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", TimeoutPolicy)
+@pytest.mark.parametrize("policy", TimeoutAction)
 @pytest.mark.parametrize("optional", [False, True])
-def test_a_task_that_takes_too_long(policy: TimeoutPolicy, optional: bool) -> None:
+def test_a_task_that_takes_too_long(policy: TimeoutAction, optional: bool) -> None:
     controls = Controls(timeout_seconds=30, timeout_policy=policy, retry_count=1)
     world = World(parsed(simple("a", optional=optional)), controls={"t": controls})
     world.settle()
@@ -263,13 +263,13 @@ def test_a_task_that_takes_too_long(policy: TimeoutPolicy, optional: bool) -> No
     assert not world.ask().actions
     world.now += 1
     (action,) = world.ask().actions
-    if policy is TimeoutPolicy.ALERT_ONLY:
+    if policy is TimeoutAction.ALERT_ONLY:
         assert isinstance(action, Alert)
         return
     assert isinstance(action, TimeOut)
     assert action.reason == f"timeoutSeconds 30 exceeded (policy {policy})"
     world.settle()
-    if policy is TimeoutPolicy.RETRY:
+    if policy is TimeoutAction.RETRY:
         assert world.open("a").retry_count == 1
     else:
         assert world.run.status is RunStatus.TIMED_OUT
@@ -278,7 +278,7 @@ def test_a_task_that_takes_too_long(policy: TimeoutPolicy, optional: bool) -> No
 @pytest.mark.parametrize("claimed", [False, True])
 def test_all_attempts_together_take_too_long(claimed: bool) -> None:
     controls = Controls(
-        total_timeout_seconds=100, timeout_policy=TimeoutPolicy.RETRY, retry_delay_seconds=10
+        total_timeout_seconds=100, timeout_policy=TimeoutAction.RETRY, retry_delay_seconds=10
     )
     world = World(parsed(simple("a")), controls={"t": controls})
     world.settle()
@@ -293,13 +293,13 @@ def test_all_attempts_together_take_too_long(claimed: bool) -> None:
     assert "totalTimeoutSeconds 100 exceeded" in world.run.reason
 
 
-@pytest.mark.parametrize("policy", [TimeoutPolicy.TIME_OUT_WF, TimeoutPolicy.ALERT_ONLY])
-def test_a_workflow_that_takes_too_long(policy: TimeoutPolicy) -> None:
+@pytest.mark.parametrize("policy", [TimeoutAction.TIME_OUT_WF, TimeoutAction.ALERT_ONLY])
+def test_a_workflow_that_takes_too_long(policy: TimeoutAction) -> None:
     world = started(simple("a"), timeoutSeconds=60, timeoutPolicy=str(policy))
     world.claim("a")
     assert world.ask().wake_at == world.now + 60
     world.now += 60
-    if policy is TimeoutPolicy.ALERT_ONLY:
+    if policy is TimeoutAction.ALERT_ONLY:
         assert [type(action) for action in world.ask().actions] == [Alert]
         return
     world.settle()

@@ -5,15 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perago.brokers.conductor.executions import execution_of
-from perago.protocol.events import PublicationDecided, Published
-from perago.workflow.progress import Execution, Step, news, place_of, published_by, renewed
+from perago.protocol.events import PublicationDecided, PublicationVerified
+from perago.workflow.progress import (
+    WorkflowExecution,
+    WorkflowStep,
+    news,
+    place_of,
+    published_by,
+    renewed,
+)
 
 PLACE = {"repository": "words", "branch": "main", "ref_type": "commit", "ref": "aaa"}
-STEP = Step("t0", "count", 0, "SCHEDULED", input={"workspace": PLACE})
-EMPTY = Execution("w", "words", 1, "RUNNING", "", {}, {})
+STEP = WorkflowStep("t0", "count", 0, "SCHEDULED", input={"workspace": PLACE})
+EMPTY = WorkflowExecution("w", "words", 1, "RUNNING", "", {}, {})
 
 
-def told(before: Execution | None, *steps: Step) -> list[str]:
+def told(before: WorkflowExecution | None, *steps: WorkflowStep) -> list[str]:
     now = replace(EMPTY, steps=steps)
     return [str(event["event"]) for event in news(before, now, published_by)]
 
@@ -32,7 +39,7 @@ def test_each_change_is_told_once() -> None:
 
 def test_a_retry_is_told_with_its_wait() -> None:
     failed = replace(STEP, status="FAILED", reason="no")
-    retry = Step("t1", "count", 1, "SCHEDULED", wait_seconds=60)
+    retry = WorkflowStep("t1", "count", 1, "SCHEDULED", wait_seconds=60)
     events = list(
         news(replace(EMPTY, steps=(failed,)), replace(EMPTY, steps=(failed, retry)), published_by)
     )
@@ -44,7 +51,7 @@ def test_what_an_attempt_did_is_read_from_its_two_ends() -> None:
     assert list(published_by(kept)) == [PublicationDecided(kind="keep")]
     assert list(published_by(STEP)) == []
     moved = replace(STEP, output={"workspace": {**PLACE, "ref": "bbb"}})
-    assert list(published_by(moved))[1] == Published(ref="bbb")
+    assert list(published_by(moved))[1] == PublicationVerified(ref="bbb")
 
 
 def test_a_restart_takes_every_workspace_to_the_head_and_nothing_else() -> None:

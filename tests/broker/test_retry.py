@@ -4,7 +4,7 @@ import pytest
 
 from perago.brokers.local.limits import may_start_at
 from perago.protocol.values import Status
-from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.controls import Controls, RetryLogic, TimeoutAction
 from perago.workflow.records import TaskRecord
 from perago.workflow.retry import GiveUp, Retry, after_failure, delay_seconds
 from perago.workflow.tasks import TaskKind
@@ -36,10 +36,10 @@ def test_linear_backoff_is_scaled_and_jitter_comes_on_top() -> None:
     assert [delay_seconds(controls, n, 0.5) for n in (1, 2)] == [30.25, 50.25]
 
 
-@pytest.mark.parametrize("policy", TimeoutPolicy)
+@pytest.mark.parametrize("policy", TimeoutAction)
 @pytest.mark.parametrize("failures", range(1, 6))
 @pytest.mark.parametrize("limit", range(4))
-def test_who_is_tried_again(limit: int, failures: int, policy: TimeoutPolicy) -> None:
+def test_who_is_tried_again(limit: int, failures: int, policy: TimeoutAction) -> None:
     controls = Controls(retry_count=limit, timeout_policy=policy, retry_delay_seconds=1)
 
     def again(status: Status) -> bool:
@@ -48,21 +48,21 @@ def test_who_is_tried_again(limit: int, failures: int, policy: TimeoutPolicy) ->
     assert again(Status.FAILED) == (failures <= limit)
     assert not again(Status.FAILED_WITH_TERMINAL_ERROR)
     assert again(Status.TIMED_OUT) == (
-        failures <= limit and policy is not TimeoutPolicy.TIME_OUT_WF
+        failures <= limit and policy is not TimeoutAction.TIME_OUT_WF
     )
 
 
 @pytest.mark.parametrize(
     ("policy", "spent", "again"),
     [
-        (TimeoutPolicy.RETRY, 89, True),
-        (TimeoutPolicy.RETRY, 90, False),  # the retry would begin when the total is used up
-        (TimeoutPolicy.TIME_OUT_WF, 90, False),
-        (TimeoutPolicy.ALERT_ONLY, 90, True),
+        (TimeoutAction.RETRY, 89, True),
+        (TimeoutAction.RETRY, 90, False),  # the retry would begin when the total is used up
+        (TimeoutAction.TIME_OUT_WF, 90, False),
+        (TimeoutAction.ALERT_ONLY, 90, True),
     ],
 )
 def test_all_attempts_together_have_a_limit(
-    policy: TimeoutPolicy, spent: float, again: bool
+    policy: TimeoutAction, spent: float, again: bool
 ) -> None:
     controls = Controls(retry_delay_seconds=10, total_timeout_seconds=100, timeout_policy=policy)
     verdict = after_failure(controls, Status.FAILED, 1, spent, 0)

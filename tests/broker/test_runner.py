@@ -14,7 +14,7 @@ from perago.process.lock import FileLock, executor_lock
 from perago.process.reports import StartFailed
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Status
-from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.controls import Controls, RetryLogic, TimeoutAction
 from perago.workflow.events import Event
 from perago.workflow.records import RunRecord, RunStatus
 from tests.broker.definitions import Json, flow, fork, join, simple, switch, writer
@@ -175,7 +175,7 @@ def test_r3_an_executor_that_reported_and_then_died_has_completed(stage: Stage) 
 
 def test_a_timeout_kills_the_executor_and_the_retry_follows(stage: Stage) -> None:
     stage.controls = Controls(
-        timeout_seconds=30, timeout_policy=TimeoutPolicy.RETRY, retry_delay_seconds=0
+        timeout_seconds=30, timeout_policy=TimeoutAction.RETRY, retry_delay_seconds=0
     )
     begin = stage.clock.now()
     run = stage.play(simple("a"), a=[HANGS, HANGS])
@@ -193,7 +193,7 @@ def test_a_timeout_with_the_default_policy_ends_the_run(stage: Stage) -> None:
 
 
 def test_an_alert_is_told_once(stage: Stage) -> None:
-    stage.controls = Controls(timeout_seconds=30, timeout_policy=TimeoutPolicy.ALERT_ONLY)
+    stage.controls = Controls(timeout_seconds=30, timeout_policy=TimeoutAction.ALERT_ONLY)
     run = stage.play(simple("a"), a=[Deed(seconds=100)])
     assert run.status is RunStatus.COMPLETED
     alerts = [event for event in stage.events if event["event"] == "alert"]
@@ -366,7 +366,7 @@ def _terminate(stage: Stage, run: RunRecord) -> None:
 
 def test_a_late_report_of_a_timed_out_attempt_changes_nothing(stage: Stage) -> None:
     stage.controls = Controls(
-        timeout_seconds=5, timeout_policy=TimeoutPolicy.RETRY, retry_delay_seconds=0
+        timeout_seconds=5, timeout_policy=TimeoutAction.RETRY, retry_delay_seconds=0
     )
     run = stage.play(simple("a"), a=[HANGS, completed(n=2)])
     first, _ = stage.state.tasks(run.id)

@@ -17,7 +17,7 @@ import pytest
 
 from perago.brokers.local.actions import (
     Action,
-    Cancel,
+    CancelTask,
     ContinueWithErrors,
     EndRun,
     Schedule,
@@ -166,7 +166,7 @@ def test_a_decision_is_carried_out_whole_or_not_at_all(state: State) -> None:
     stale: list[Action] = [
         Schedule(task_record("c", 3)),
         TimeOut(two, "late"),
-        Cancel(one),
+        CancelTask(one),
         EndRun(RunStatus.FAILED),
     ]
     assert not state.apply("run-1", stale, 5.0)
@@ -180,7 +180,9 @@ def test_the_end_of_a_run(state: State) -> None:
     one, two = task_record("a", 1), task_record("b", 2)
     state.apply("run-1", [Schedule(one), Schedule(two)], 3.0)
     assert state.apply(
-        "run-1", [TimeOut(one, "late"), Cancel(two), EndRun(RunStatus.FAILED, {"n": 1}, "x")], 9.0
+        "run-1",
+        [TimeOut(one, "late"), CancelTask(two), EndRun(RunStatus.FAILED, {"n": 1}, "x")],
+        9.0,
     )
     assert [task.status for task in state.tasks("run-1")] == [Status.TIMED_OUT, Status.CANCELED]
     ended = state.run("run-1")

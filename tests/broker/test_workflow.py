@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from perago.errors import WorkflowDefinitionError
-from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.controls import Controls, RetryLogic, TimeoutAction
 from perago.workflow.parsing import parse_workflow
 from perago.workflow.tasks import ForkTask, JoinTask, SimpleTask, SwitchTask
 from tests.broker.definitions import Json, flow, fork, join, parsed, simple, switch
@@ -64,7 +64,7 @@ def test_everything_that_is_honoured() -> None:
     assert workflow.started_with({"x": 1}) == {"kind": "small", "x": 1}
     assert workflow.started_with({"kind": "big"}) == {"kind": "big"}
     assert (workflow.version, workflow.timeout_seconds) == (3, 60)
-    assert workflow.timeout_policy is TimeoutPolicy.TIME_OUT_WF
+    assert workflow.timeout_policy is TimeoutAction.TIME_OUT_WF
 
 
 def test_a_definition_as_conductor_exports_it() -> None:
@@ -418,7 +418,7 @@ def test_controls_of_a_taskdef() -> None:
         retry_delay_seconds=5,
         max_retry_delay_seconds=30,
         backoff_jitter_ms=10,
-        timeout_policy=TimeoutPolicy.RETRY,
+        timeout_policy=TimeoutAction.RETRY,
         timeout_seconds=7,
         total_timeout_seconds=70,
         concurrent_exec_limit=1,

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago.data.comparing import compare
-from perago.protocol.likeness import Likeness
+from perago.protocol.table_comparison import TableComparison
 
 Rows = list[dict[str, object]]
 SCHEMA = pa.schema(
@@ -83,7 +83,7 @@ def test_order_and_files_do_not_count(
     mixed = [*rows]
     random.shuffle(mixed)
     found = compare(write(root / "a", rows), write(root / "b", mixed, files=files), "t")
-    assert found == Likeness("t", "rows", len(rows), len(rows))
+    assert found == TableComparison("t", "rows", len(rows), len(rows))
 
 
 @settings(max_examples=60, deadline=None)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from perago.dev.builds import Builder
-from perago.dev.cache import Cache, Made, flaw, sha256
+from perago.dev.cache import Cache, CacheRecord, flaw, sha256
 from perago.dev.errors import BuildFailedError, WrongContentError
-from perago.dev.narration import Silent
+from perago.dev.progress import NoProgress
 from perago.dev.recipes import JarRecipe
 from perago.dev.tools import Tools
 from perago.dev.unpacking import class_path, unpack
@@ -31,7 +31,7 @@ RECIPE = JarRecipe(
 )
 
 
-class Heard(Silent):
+class Heard(NoProgress):
     def __init__(self) -> None:
         self.notes: list[str] = []
 
@@ -60,8 +60,8 @@ def test_it_lies_where_the_user_keeps_caches() -> None:
 
 def test_what_is_there_is_not_made_again(cache: Cache) -> None:
     made: list[Path] = []
-    first = cache.provide(RECIPE, maker(made), Silent())
-    assert cache.provide(RECIPE, maker(made), Silent()) == first
+    first = cache.provide(RECIPE, maker(made), NoProgress())
+    assert cache.provide(RECIPE, maker(made), NoProgress()) == first
     assert len(made) == 1
 
 
@@ -70,7 +70,7 @@ def test_a_directory_that_somebody_else_made_is_not_replaced(cache: Cache) -> No
     mine.parent.mkdir(parents=True)
     mine.write_text("precious")
     with pytest.raises(BuildFailedError, match=r"did not make it.*PERAGO_DEV_CACHE"):
-        cache.provide(RECIPE, maker([]), Silent())
+        cache.provide(RECIPE, maker([]), NoProgress())
     assert mine.read_text() == "precious"
 
 
@@ -87,17 +87,17 @@ def test_changed_bytes_are_refused_and_made_again(cache: Cache) -> None:
 
 
 def test_changed_bytes_are_refused_though_the_record_was_changed_too(cache: Cache) -> None:
-    place = cache.provide(RECIPE, maker([]), Silent())
+    place = cache.provide(RECIPE, maker([]), NoProgress())
     evil = b"something evil"
     (place / "small").write_bytes(evil)
     recorded = {"small": hashlib.sha256(evil).hexdigest()}
-    entry = Made(fingerprint=RECIPE.fingerprint, seconds=1, sha256=recorded)
+    entry = CacheRecord(fingerprint=RECIPE.fingerprint, seconds=1, sha256=recorded)
     (place / "entry.json").write_text(entry.model_dump_json())
     assert "SHA-256" in flaw(place, RECIPE)
 
 
 def test_what_another_recipe_made_is_made_again(cache: Cache) -> None:
-    place = cache.provide(RECIPE, maker([]), Silent())
+    place = cache.provide(RECIPE, maker([]), NoProgress())
     (place / "entry.json").write_text('{"fingerprint": "old", "seconds": 1, "sha256": {}}')
     assert flaw(place, RECIPE) == "was made by another recipe"
 
@@ -108,7 +108,7 @@ def test_an_interrupted_build_leaves_nothing(cache: Cache) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cache.provide(RECIPE, make, Silent())
+        cache.provide(RECIPE, make, NoProgress())
     assert flaw(cache.place(RECIPE), RECIPE) == "is not complete"
     assert {path.name for path in cache.root.iterdir()} == {"locks"}
 
@@ -118,9 +118,9 @@ def test_a_jar_with_other_bytes_than_pinned_is_refused(
 ) -> None:
     client = [sys.executable, "-c", "import sys; open(sys.argv[2], 'w').write('evil')"]
     monkeypatch.setattr(Tools, "maven_artifact", lambda _: client)
-    builder = Builder(cache, Tools(cache, Silent(), {"PATH": ""}), Silent())
+    builder = Builder(cache, Tools(cache, NoProgress(), {"PATH": ""}), NoProgress())
     with pytest.raises(WrongContentError, match=r"instead of [0-9a-f]{64}; check the proxy"):
-        cache.provide(RECIPE, lambda directory: builder.make(RECIPE, directory), Silent())
+        cache.provide(RECIPE, lambda directory: builder.make(RECIPE, directory), NoProgress())
     assert not cache.place(RECIPE).exists()
 
 
@@ -165,7 +165,7 @@ RACER = """
 import sys, time
 from pathlib import Path
 from perago.dev.cache import Cache
-from perago.dev.narration import Silent
+from perago.dev.progress import Silent
 from perago.dev.recipes import JarRecipe
 root, seen, pin = sys.argv[1:]
 def make(directory):

@@ -10,9 +10,9 @@ import pytest
 
 from perago.dev.builds import Builder
 from perago.dev.cache import Cache
-from perago.dev.commands import Command
+from perago.dev.commands import CommandLine
 from perago.dev.errors import BuildFailedError
-from perago.dev.narration import Silent
+from perago.dev.progress import NoProgress
 from perago.dev.recipes import Recipe
 from perago.dev.sources import Sources
 from perago.dev.tools import Tools, version_in
@@ -91,15 +91,15 @@ def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
     path = program(tmp_path / "path", "java", 'openjdk version "21.0.1"')
     environ = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(path.parent)}
     cache = Cache(tmp_path / "cache")
-    assert Tools(cache, Silent(), environ).java() == home
+    assert Tools(cache, NoProgress(), environ).java() == home
     program(tmp_path / "home" / "bin", "java", 'openjdk version "17.0.1"')
-    assert Tools(cache, Silent(), environ).java() == path
+    assert Tools(cache, NoProgress(), environ).java() == path
 
 
 def test_a_failing_build_says_its_last_words_and_where_the_log_is(tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     script = "print('all well'); raise SystemExit('disk full')"
-    command = Command([sys.executable, "-c", script], tmp_path, os.environ)
+    command = CommandLine([sys.executable, "-c", script], tmp_path, os.environ)
     with pytest.raises(BuildFailedError, match=r"exit code 1: disk full; read .*build\.log"):
-        command.run(log, Silent())
+        command.run(log, NoProgress())
     assert log.read_text() == "all well\ndisk full\n"

@@ -23,7 +23,7 @@ from perago.ports import Publication
 from perago.protocol.publication import Merge
 from perago.stores.embedded import EmbeddedStore, commits
 from perago.stores.embedded.catalogue import Catalogue
-from perago.stores.embedded.commits import Note
+from perago.stores.embedded.commits import CommitNote
 from tests.embedded.contents import check
 from tests.patience import LIMIT
 
@@ -86,16 +86,16 @@ def test_short_ids_must_be_unique_and_long_enough(store: EmbeddedStore, root: Pa
 
 
 def test_a_commit_id_hashes_everything_the_commit_says() -> None:
-    note = Note("m", {"k": "v"}, 1.0)
+    note = CommitNote("m", {"k": "v"}, 1.0)
     base = commits.commit_id("demo", "t", ("p",), note)
     assert re.fullmatch(r"[0-9a-f]{64}", base)
     others = {
         commits.commit_id("other", "t", ("p",), note),
         commits.commit_id("demo", "u", ("p",), note),
         commits.commit_id("demo", "t", ("q",), note),
-        commits.commit_id("demo", "t", ("p",), Note("n", {"k": "v"}, 1.0)),
-        commits.commit_id("demo", "t", ("p",), Note("m", {"k": "w"}, 1.0)),
-        commits.commit_id("demo", "t", ("p",), Note("m", {"k": "v"}, 2.0)),
+        commits.commit_id("demo", "t", ("p",), CommitNote("n", {"k": "v"}, 1.0)),
+        commits.commit_id("demo", "t", ("p",), CommitNote("m", {"k": "w"}, 1.0)),
+        commits.commit_id("demo", "t", ("p",), CommitNote("m", {"k": "v"}, 2.0)),
     }
     assert len(others | {base}) == 7
     assert commits.commit_id("demo", "t", ("p",), note) == base

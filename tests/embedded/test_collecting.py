@@ -12,7 +12,7 @@ import pytest
 from perago.errors import NotFoundError, StoreUnavailableError
 from perago.ports import Put
 from perago.protocol.values import Staging
-from perago.stores.embedded import Collected, EmbeddedStore, locks
+from perago.stores.embedded import CollectionResult, EmbeddedStore, locks
 from perago.stores.embedded import store as stores
 from perago.transfer import copying
 from tests.embedded.clock import Clock
@@ -35,7 +35,7 @@ def test_nothing_reachable_is_ever_removed(store: EmbeddedStore, clock: Clock) -
     commit(store, "main", "c", b"c")
     store.put("demo", "main", "loose", b"uncommitted")
     clock.pass_(365 * DAY)
-    assert store.collect(0) == Collected(0, 0, 0, 0, 0)
+    assert store.collect(0) == CollectionResult(0, 0, 0, 0, 0)
     store.commit_branch("demo", "main", "later")
     assert tree(store, "demo", "main")["loose"] == b"uncommitted"
     check(store)
@@ -50,13 +50,13 @@ def test_p10_a_replaced_commit_stays_for_the_retention(
     assert store.collect(DAY).commits == 0
     assert tree(store, "demo", replaced)["big"] == b"x" * 1000
     clock.pass_(2 * DAY)
-    assert store.collect(DAY, dry_run=True) == Collected(1, 1, 1, 0, 1000)
+    assert store.collect(DAY, dry_run=True) == CollectionResult(1, 1, 1, 0, 1000)
     assert files(root) == 3
-    assert store.collect(DAY) == Collected(1, 1, 1, 0, 1000)
+    assert store.collect(DAY) == CollectionResult(1, 1, 1, 0, 1000)
     assert files(root) == 2
     with pytest.raises(NotFoundError):
         store.commit("demo", replaced)
-    assert store.collect(DAY) == Collected(0, 0, 0, 0, 0)
+    assert store.collect(DAY) == CollectionResult(0, 0, 0, 0, 0)
     check(store)
 
 
@@ -94,7 +94,7 @@ def test_files_of_dead_processes_are_removed(store: EmbeddedStore, root: Path) -
     orphan = root / "objects" / "ab" / ("ab" * 32)
     orphan.parent.mkdir(exist_ok=True)
     orphan.write_bytes(b"no row")
-    assert store.collect(DAY) == Collected(0, 0, 1, 1, len(b"half") + len(b"no row"))
+    assert store.collect(DAY) == CollectionResult(0, 0, 1, 1, len(b"half") + len(b"no row"))
     assert not orphan.exists()
 
 

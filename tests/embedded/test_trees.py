@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perago.protocol.values import Entry
 from perago.stores.embedded import ranges, trees
-from perago.stores.embedded.trees import Change, Tree
+from perago.stores.embedded.trees import KeyChange, Tree
 
 KEYS = st.one_of(
     st.from_regex(r"[ab/]{1,4}", fullmatch=True),
@@ -122,7 +122,7 @@ def test_diff_names_every_key_that_differs(
     left = shelf.build(model)
     after = edited(model, edits)
     expected = [
-        Change(key, model.get(key), after.get(key))
+        KeyChange(key, model.get(key), after.get(key))
         for key in sorted(model.keys() | after.keys())
         if model.get(key) != after.get(key) and key.startswith(root)
     ]

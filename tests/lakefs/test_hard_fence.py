@@ -23,7 +23,7 @@ from perago.protocol.publication import Merge, Replace
 from perago.protocol.values import Staging, Status, WorkspaceInput
 from perago.stores.lakefs import moves
 from perago.stores.lakefs.action import KEY, render
-from perago.stores.lakefs.installing import Deed, install_fence
+from perago.stores.lakefs.installing import InstallAction, install_fence
 from perago.testing import POINTS, FailAt, MoveHeadAt, Run
 from tests.contract.backend import entry_of
 from tests.faults.proxy import Hang, Pass, ResetBefore, Rule
@@ -368,7 +368,7 @@ def test_k3_a_server_that_skips_hooks_is_found_out(
 ) -> None:
     usual = servers._lakefs_configuration  # noqa: SLF001 - a switch that only this test wants
 
-    def without_hooks(seat: servers.Seat) -> dict[str, object]:
+    def without_hooks(seat: servers.ServerHome) -> dict[str, object]:
         return usual(seat) | {"actions": {"enabled": False}}
 
     monkeypatch.setattr(servers, "_lakefs_configuration", without_hooks)
@@ -451,7 +451,7 @@ def test_installing_is_idempotent_and_touches_one_file(bench: Bench) -> None:
     before = bench.given(given).id
     first = install_fence(bench.truth, bench.repository, BRANCH)
     again = install_fence(bench.truth, bench.repository, BRANCH)
-    assert (first.deed, again.deed) == (Deed.INSTALLED, Deed.NOTHING)
+    assert (first.deed, again.deed) == (InstallAction.INSTALLED, InstallAction.NOTHING)
     assert first.head == again.head == bench.head.id
     assert bench.head.parents == (before,)
     assert bench.truth.diff(bench.repository, before, first.head, "").added == (KEY,)
@@ -464,10 +464,10 @@ def test_installing_on_a_second_branch_extends_and_a_changed_action_is_restored(
 ) -> None:
     ask(bench, "POST", "branches", body={"name": "dev", "source": a}, plain=True)
     more = install_fence(bench.truth, bench.repository, "dev")
-    assert (more.deed, more.branches) == (Deed.EXTENDED, ("dev", "main"))
+    assert (more.deed, more.branches) == (InstallAction.EXTENDED, ("dev", "main"))
     assert bench.head.id == a
     bench.truth.put(bench.repository, BRANCH, KEY, THEIRS.encode())
     bench.truth.commit_branch(bench.repository, BRANCH, "changed")
     mended = install_fence(bench.truth, bench.repository, BRANCH)
-    assert (mended.deed, mended.branches) == (Deed.RESTORED, ("main",))
+    assert (mended.deed, mended.branches) == (InstallAction.RESTORED, ("main",))
     assert bench.content(KEY).decode() == render(["main"])

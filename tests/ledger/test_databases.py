@@ -15,7 +15,7 @@ import pytest
 
 from perago.app.local import ledger_of
 from perago.errors import LedgerUnavailableError, RuntimeConfigError
-from perago.ledger.patience import Rested
+from perago.ledger.circuit_breaker import CircuitBreaker
 from perago.ledger.postgres import PostgresDatabase
 from perago.ledger.sql import TABLE, Row, SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
@@ -244,7 +244,7 @@ class Counting:
 def test_a_ledger_that_failed_is_left_alone_for_a_while() -> None:
     now = [0.0]
     database = Counting()
-    ledger = SqlLedger(Rested(database, lambda: now[0]))
+    ledger = SqlLedger(CircuitBreaker(database, lambda: now[0]))
     for _ in range(5):
         with pytest.raises(LedgerUnavailableError, match="down; wait"):
             ledger.count()

@@ -24,7 +24,7 @@ from perago.attempt.progress import AttemptProgress
 from perago.attempt.report import report
 from perago.attempt.services import AttemptServices
 from perago.attempt.staging import Stage
-from perago.attempt.working_copy import Change, Downloaded, WorkingCopy
+from perago.attempt.working_copy import Change, DownloadedCopy, WorkingCopy
 from perago.ports import AttemptDir, AttemptDirs, Broker, Ledger, Store
 from perago.protocol.diff import diff
 from perago.protocol.events import Event
@@ -110,7 +110,7 @@ class Impatient(ManualClock):
         super().sleep(3600)
 
 
-class Worked(Downloaded):
+class Worked(DownloadedCopy):
     """The attempt directory after the body: it holds what A holds, and maybe one file more."""
 
     __slots__ = ()

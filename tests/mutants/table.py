@@ -456,7 +456,7 @@ MUTANTS = (
         "K3",
         "a reset that was refused is asked again",
         f"{_PROTOCOL}/recovery.py",
-        "return Next.GIVE_UP if resetting and answer is Answer.REFUSED else Next.RESET",
+        "return Next.GIVE_UP if resetting and answer is PublishAnswer.REFUSED else Next.RESET",
         "return Next.RESET",
         "tests/protocol/test_recovery.py -k k3",
     ),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perago.errors import TaskDefinitionError
-from perago.process import belongings
+from perago.process import process_state
 from perago.process.reports import Send, Work
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Status
@@ -181,14 +181,14 @@ def _nested(depth: Any, send: Send) -> None:
 
 def _lower(_: object, send: Send) -> None:
     """Lower a limit for good, as a body does; what cannot be raised again ends the executor."""
-    with belongings.own().kept():
+    with process_state.own().kept():
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
 
 def _change(_: object, send: Send) -> None:
     """Change what belongs to the whole process, and look at it when it was given back."""
     before = _state()
-    with belongings.own().kept():
+    with process_state.own().kept():
         os.umask(0o777)
         signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
         signal.signal(signal.SIGUSR1, lambda *_: None)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from perago.process import messages
 from perago.process.channel import ExecutorsEnd, OwnersEnd, framed
-from perago.process.messages import BadMessageError, Done, Heard, body_of, decode, encode
+from perago.process.messages import BadMessageError, Done, ReceivedMessages, body_of, decode, encode
 from perago.process.reports import Died, Finished, Message, Output
 from perago.protocol.outcome import Outcome
 from perago.protocol.plain import MOST_DEPTH
@@ -80,8 +80,8 @@ def test_claims_and_outcomes_arrive_as_they_were_sent(
 @settings(deadline=None)
 @given(OBJECT)
 def test_what_is_said_arrives(body: dict[str, object]) -> None:
-    heard = decode(encode(messages.Said("e", (body_of(body), body_of({})))))
-    assert heard == Heard("e", (body, {}))
+    heard = decode(encode(messages.WorkMessages("e", (body_of(body), body_of({})))))
+    assert heard == ReceivedMessages("e", (body, {}))
 
 
 @pytest.mark.parametrize(

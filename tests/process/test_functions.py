@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perago.process import functions
-from perago.process.belongings import Belongings
+from perago.process.process_state import ProcessState
 
 
 def _refuse(*_: object, **__: object) -> Any:
@@ -25,7 +25,7 @@ def _refuse(*_: object, **__: object) -> Any:
 def test_v4_a_function_that_a_body_replaced_is_put_back(owner: Any, name: str) -> None:
     before = vars(owner)[name]
     try:
-        with Belongings().kept():
+        with ProcessState().kept():
             setattr(owner, name, _refuse)
     finally:
         now = vars(owner)[name]

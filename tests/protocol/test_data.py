@@ -10,10 +10,10 @@ import pytest
 from perago import TaskDefinitionError, data
 from perago.protocol.data import (
     DataGuard,
-    Found,
     GuardResult,
     Mean,
     Measure,
+    Measured,
     Nulls,
     Outside,
     Repeated,
@@ -25,7 +25,7 @@ from perago.protocol.data import (
 COLUMNS = {"a": "bigint", "b": "string", "c": "array<int>", "d": "double"}
 
 
-def _table(rows: int, found: dict[Measure, Found] | None = None, **more: Any) -> Table:
+def _table(rows: int, found: dict[Measure, Measured] | None = None, **more: Any) -> Table:
     return Table(COLUMNS, rows, found or {}, **more)
 
 
@@ -48,14 +48,14 @@ def test_a_table_that_is_missing_or_broken_breaks_every_rule() -> None:
 
 def test_few_rows_may_break_a_rule_that_allows_a_share() -> None:
     guard = data.require_not_null("t", "a", max_share=0.1)
-    assert _violation(guard, _table(10, {Nulls("a"): Found(1)})) is None
-    told = _violation(guard, _table(10, {Nulls("a"): Found(2)}))
+    assert _violation(guard, _table(10, {Nulls("a"): Measured(1)})) is None
+    told = _violation(guard, _table(10, {Nulls("a"): Measured(2)}))
     assert told == "2 of 10 rows have no 'a', at most 0.1 of them allowed"
 
 
 def test_a_verdict_carries_counts_and_samples() -> None:
     guard = data.require_unique("t", "a", "b")
-    found: dict[Measure, Found] = {Repeated(("a", "b")): Found(3, samples=("a=1, b=x",))}
+    found: dict[Measure, Measured] = {Repeated(("a", "b")): Measured(3, samples=("a=1, b=x",))}
     verdict = guard.verdict(_table(9, found))
     assert verdict.violation == "3 of 9 rows repeat a key (a, b)"
     facts = {"table": "t", "rows": 9, "offending": 3, "samples": ["a=1, b=x"]}
@@ -66,7 +66,7 @@ def test_a_verdict_carries_counts_and_samples() -> None:
 def test_a_measure_that_could_not_be_taken_is_a_violation() -> None:
     guard = data.require_values("t", "z", min=0)
     (measure,) = guard.measures()
-    found = {measure: Found(problem="column 'z' is missing")}
+    found = {measure: Measured(problem="column 'z' is missing")}
     assert _violation(guard, _table(3, found)) == "column 'z' is missing"
 
 
@@ -100,16 +100,16 @@ def test_schemas_are_compared_by_name_and_type() -> None:
 
 def test_drift_is_a_share_of_what_was() -> None:
     guard = data.max_drift("t", rows=0.5, mean={"d": 0.1})
-    before = _table(10, {Mean("d"): Found(value=2.0)})
-    after = _table(15, {Mean("d"): Found(value=2.2)})
+    before = _table(10, {Mean("d"): Measured(value=2.0)})
+    after = _table(15, {Mean("d"): Measured(value=2.2)})
     assert _violation(guard, after, before) is None
     assert _violation(guard, after, None) is None
-    wild = _table(16, {Mean("d"): Found(value=2.3)})
+    wild = _table(16, {Mean("d"): Measured(value=2.3)})
     assert _violation(guard, wild, before) == (
         "10 rows became 16, at most 50% allowed, the mean of 'd' went from 2 to 2.3, at most 10% "
         "allowed"
     )
-    empty = _table(10, {Mean("d"): Found(value=None)})
+    empty = _table(10, {Mean("d"): Measured(value=None)})
     assert "went from 2 to none" in (_violation(guard, empty, before) or "")
 
 

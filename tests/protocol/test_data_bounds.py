@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perago.data import require_schema, require_values
-from perago.protocol.data import Outside, Unwritten
-from perago.protocol.data_bounds import Fitted, fit
+from perago.protocol.data import NotOfType, Outside
+from perago.protocol.data_bounds import ColumnBounds, fit
 
 BIG = st.integers(-(10**40), 10**40) | st.integers(2**53 - 2, 2**53 + 2) | st.integers(-130, 130)
 REAL = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.1, -2.5, 2.0**53])
@@ -26,7 +26,7 @@ def _exact(bound: float) -> Fraction:
     return Fraction(bound) if isinstance(bound, int) else Fraction(repr(bound))
 
 
-def _fits(fitted: Fitted, value: float | Decimal) -> bool:
+def _fits(fitted: ColumnBounds, value: float | Decimal) -> bool:
     if fitted.allowed is not None and value not in fitted.allowed:
         return False
     low, high = fitted.low, fitted.high
@@ -79,12 +79,12 @@ def test_bounds_beyond_every_double() -> None:
 @given(bound=st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_a_double_bound_stays_what_it_is(bound: float) -> None:
     (again,) = struct.unpack("<d", struct.pack("<d", bound))
-    assert fit(_measure(allowed={bound}), "float") == Fitted(allowed=(again,))
+    assert fit(_measure(allowed={bound}), "float") == ColumnBounds(allowed=(again,))
 
 
 def _says(text: str, type_name: str) -> bool:
     (measure,) = require_schema("t", {"a": type_name}).measures(written=True)
-    assert isinstance(measure, Unwritten)
+    assert isinstance(measure, NotOfType)
     return re.search(measure.pattern.replace(r"\z", r"\Z"), text) is not None
 
 

@@ -44,7 +44,7 @@ def again(event: Event) -> Event:
 
 
 def test_an_event_is_read_as_it_was_written() -> None:
-    for event in [*PHASES, *FULL, events.Unknown("of another version", {"a": 1})]:
+    for event in [*PHASES, *FULL, events.UnknownEvent("of another version", {"a": 1})]:
         assert again(event) == event
 
 
@@ -62,7 +62,7 @@ def test_what_there_is_nothing_of_is_not_written() -> None:
 def test_every_point_has_a_type() -> None:
     for name in POINTS:
         assert not isinstance(
-            read(name, {"added": [], "changed": [], "removed": []}), events.Unknown
+            read(name, {"added": [], "changed": [], "removed": []}), events.UnknownEvent
         ), name
 
 
@@ -89,7 +89,7 @@ def test_whatever_was_written_can_be_read_and_folded(name: str, data: st.DataObj
 def test_a_fact_of_another_type_is_left_out_where_it_can_be() -> None:
     cut = {"status": "FAILED", "output": "{'a': ...", "reason": "body: no"}
     assert read("decided", cut) == events.OutcomeDecided("FAILED", "body: no")
-    assert isinstance(read("decided", {"reason": "body: no"}), events.Unknown)
+    assert isinstance(read("decided", {"reason": "body: no"}), events.UnknownEvent)
     assert read("uploaded", {"files": True, "bytes": 3}) == events.Uploaded(0, 3)
 
 
@@ -162,7 +162,7 @@ def test_what_was_moved_and_decided() -> None:
         events.Changed(("a",), (), ("b", "c")),
         events.Uploaded(1, 5, 2),
         events.PublicationDecided("merge", "r", "main", "h"),
-        events.Published("c1", "head"),
+        events.PublicationVerified("c1", "head"),
     )
     assert state.ref == "c1"
     assert {key: state.summary[key] for key in ("added", "changed", "removed", "ref")} == {

@@ -8,11 +8,11 @@ import pytest
 
 from perago.protocol.publication import Merge, Relocate, Replace, Write
 from perago.protocol.recovery import (
-    Answer,
-    Halfway,
+    HalfReplaced,
     Landed,
     Lost,
     Next,
+    PublishAnswer,
     Settlement,
     StillUnknown,
     proceed,
@@ -46,12 +46,17 @@ STATES: list[tuple[str, Write, Commit, Settlement]] = [
     ("relocate: head still H", RELOCATE, Commit("H", ("A",)), StillUnknown()),
     ("relocate: head is A", RELOCATE, Commit("A", ("r",)), Landed("A")),
     ("relocate: head elsewhere", RELOCATE, Commit("X", ("A",)), Lost("X")),
-    ("replace: my intent", REPLACE, Commit("M", ("H", "C"), metadata=INTENT), Halfway("M")),
+    ("replace: my intent", REPLACE, Commit("M", ("H", "C"), metadata=INTENT), HalfReplaced("M")),
     ("replace: another's intent", REPLACE, Commit("M", ("H", "D"), metadata=INTENT), Lost("M")),
     ("replace: an intent on mine", REPLACE, Commit("M", ("C", "D"), metadata=INTENT), Lost("M")),
     ("replace: a merge of mine, no intent", REPLACE, Commit("M", ("H", "C")), Lost("M")),
     ("replace: mine the wrong way", REPLACE, Commit("M", ("C", "H"), metadata=INTENT), Lost("M")),
-    ("relocate: an intent to A", RELOCATE, Commit("M", ("H", "A"), metadata=INTENT), Halfway("M")),
+    (
+        "relocate: an intent to A",
+        RELOCATE,
+        Commit("M", ("H", "A"), metadata=INTENT),
+        HalfReplaced("M"),
+    ),
     ("relocate: another's intent", RELOCATE, Commit("M", ("H", "D"), metadata=INTENT), Lost("M")),
     ("merge: another's intent", MERGE, Commit("M", ("A", "D"), metadata=INTENT), Lost("M")),
 ]
@@ -86,39 +91,39 @@ def test_what_a_decision_wants_on_the_branch() -> None:
 
 # --- fence hard: what follows an answer ---------------------------------------------------------
 
-UNKNOWN, RACE, REFUSED = Answer.UNKNOWN, Answer.RACE, Answer.REFUSED
+UNKNOWN, RACE, REFUSED = PublishAnswer.UNKNOWN, PublishAnswer.RACE, PublishAnswer.REFUSED
 # What the target shows; then for the merge, and for the reset to "^2", by answer.
-FOLLOWS: list[tuple[Settlement, dict[Answer, Next], dict[Answer, Next]]] = [
+FOLLOWS: list[tuple[Settlement, dict[PublishAnswer, Next], dict[PublishAnswer, Next]]] = [
     (
         Landed("C"),
-        dict.fromkeys(Answer, Next.DONE),
-        dict.fromkeys(Answer, Next.DONE),
+        dict.fromkeys(PublishAnswer, Next.DONE),
+        dict.fromkeys(PublishAnswer, Next.DONE),
     ),
     (
-        Halfway("M"),
-        dict.fromkeys(Answer, Next.RESET),
+        HalfReplaced("M"),
+        dict.fromkeys(PublishAnswer, Next.RESET),
         {UNKNOWN: Next.RESET, RACE: Next.RESET, REFUSED: Next.GIVE_UP},
     ),
     (
         StillUnknown(),
         {UNKNOWN: Next.SEND, RACE: Next.GIVE_UP, REFUSED: Next.GIVE_UP},
-        dict.fromkeys(Answer, Next.LOST),
+        dict.fromkeys(PublishAnswer, Next.LOST),
     ),
     (
         Lost("X"),
         {UNKNOWN: Next.LOST, RACE: Next.LOST, REFUSED: Next.GIVE_UP},
-        dict.fromkeys(Answer, Next.LOST),
+        dict.fromkeys(PublishAnswer, Next.LOST),
     ),
 ]
 
 
-@pytest.mark.parametrize("answer", Answer)
+@pytest.mark.parametrize("answer", PublishAnswer)
 @pytest.mark.parametrize("resetting", [False, True], ids=["merge", "reset"])
 @pytest.mark.parametrize("row", FOLLOWS, ids=[type(row[0]).__name__ for row in FOLLOWS])
 def test_k3_what_follows_an_answer_under_hard(
-    row: tuple[Settlement, dict[Answer, Next], dict[Answer, Next]],
+    row: tuple[Settlement, dict[PublishAnswer, Next], dict[PublishAnswer, Next]],
     resetting: bool,
-    answer: Answer,
+    answer: PublishAnswer,
 ) -> None:
     state, after_merge, after_reset = row
     expected = (after_reset if resetting else after_merge)[answer]
@@ -127,6 +132,6 @@ def test_k3_what_follows_an_answer_under_hard(
 
 def test_p8_nothing_is_sent_again_on_a_head_that_is_not_the_expected_one() -> None:
     """Whatever came as the answer: losers never replace winners."""
-    for answer in Answer:
+    for answer in PublishAnswer:
         for resetting in (False, True):
             assert proceed(Lost("X"), answer, resetting=resetting) in {Next.LOST, Next.GIVE_UP}

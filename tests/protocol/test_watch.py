@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from perago.protocol.watch import HealthVerdict, Limits, Sight, judge
+from perago.protocol.watch import ExecutorSample, HealthVerdict, Limits, judge
 
 LIMITS = Limits(stuck_after_seconds=10, start_seconds=60, max_bytes=1000, max_attempts=5)
-IDLE = Sight(
+IDLE = ExecutorSample(
     ready=True,
     busy=False,
     age_seconds=100,
@@ -46,5 +46,5 @@ BUSY = replace(IDLE, busy=True, silent_seconds=1)
         (replace(IDLE, bytes=900), replace(LIMITS, max_bytes=None), HealthVerdict.KEEP),
     ],
 )
-def test_the_verdict(sight: Sight, limits: Limits, verdict: HealthVerdict) -> None:
+def test_the_verdict(sight: ExecutorSample, limits: Limits, verdict: HealthVerdict) -> None:
     assert judge(sight, limits) is verdict

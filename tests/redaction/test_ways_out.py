@@ -17,7 +17,7 @@ from perago.history.event_log import AttemptJournal, EventLog
 from perago.ledger.sql import SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
 from perago.protocol.adoption import Posting, Terms
-from perago.protocol.events import Traceback, Unknown
+from perago.protocol.events import Traceback, UnknownEvent
 from perago.protocol.values import Attempt, Claim
 from perago.protocol.worker_events import WorkerEvent
 from perago.redaction import keep_secret
@@ -81,7 +81,7 @@ def test_v8_the_event_log_and_whoever_listens(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events.sqlite")
     journal = AttemptJournal(log, CLAIM, SystemClock(), heard.append)
     said = {"text": SAID, "more": [SAID, {SAID: SAID}], "other": Path(SAID[:200])}
-    journal.event(Unknown("something", said))
+    journal.event(UnknownEvent("something", said))
     journal.event(Traceback(SAID))
     log.close()
     canary.assert_absent(KEY, canary.files(tmp_path))

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from perago import data
 from perago.data import arrow, types
-from perago.protocol.data import DataGuard, Found, Measure, Table
+from perago.protocol.data import DataGuard, Measure, Measured, Table
 from perago.spark import measuring
 from perago.spark.places import LocalPlace
 from tests.spark.conftest import new_session
@@ -112,7 +112,7 @@ def _compare(reading: SparkSession, root: Path, rules: Sequence[DataGuard]) -> N
     assert ours is not None
     assert theirs is not None
     assert _plain(ours) == _plain(theirs)
-    before = Table({}, 4, {m: Found(value=1.0) for m in wanted})
+    before = Table({}, 4, {m: Measured(value=1.0) for m in wanted})
     for rule in rules:
         one, two = rule.verdict(ours, before), rule.verdict(theirs, before)
         assert (one.violation, one.rows, one.offending) == (two.violation, two.rows, two.offending)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perago.protocol.parts import part_of
 from perago.spark.naming import files_below, rename_parts
-from perago.spark.places import How, LocalPlace
+from perago.spark.places import LocalPlace, SaveMode
 
 
 def write(root: Path, contents: dict[str, str]) -> None:
@@ -74,7 +74,7 @@ def test_appends_of_several_threads_are_all_kept(tmp_path: Path) -> None:
     place = LocalPlace(tmp_path, {})
 
     def append(_: int) -> None:
-        place.save("t", How("append"), lambda *_: write(tmp_path, {by_spark("t/"): "same"}))
+        place.save("t", SaveMode("append"), lambda *_: write(tmp_path, {by_spark("t/"): "same"}))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(append, range(40)))
@@ -110,7 +110,9 @@ def test_what_cannot_be_renamed_stays(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_formats_with_a_log_keep_their_names(tmp_path: Path) -> None:
     place = LocalPlace(tmp_path, {})
     name = by_spark("t/")
-    assert not place.save("t", How("error", format="delta"), lambda *_: write(tmp_path, {name: ""}))
+    assert not place.save(
+        "t", SaveMode("error", format="delta"), lambda *_: write(tmp_path, {name: ""})
+    )
     assert set(read(tmp_path)) == {name}
     another = by_spark("u/")
-    assert place.save("u", How("error"), lambda *_: write(tmp_path, {another: ""}))
+    assert place.save("u", SaveMode("error"), lambda *_: write(tmp_path, {another: ""}))

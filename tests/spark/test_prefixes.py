@@ -12,7 +12,7 @@ from bench.crowd import NEW, OLD, crowd
 from perago.dev import LakeFSEndpoint
 from perago.errors import UnsafePathError
 from perago.history.event_log import EventLog
-from perago.history.figures import Chosen, figures
+from perago.history.figures import AttemptFilter, figures
 from perago.history.rows import attempt_row
 from perago.protocol.paths import Selection
 from perago.spark import figures as by_spark
@@ -133,7 +133,7 @@ def test_spark_and_one_process_count_the_same(spark: SparkSession, tmp_path: Pat
     plain = figures(attempt_row(found) for found in log.by_execution(0, log.last()))
     options = {"home": str(tmp_path / "home"), "what": "attempts"}
     attempts = spark.read.format("perago").options(**options).load()
-    counted, points = by_spark.report(attempts, Chosen(), 100)
+    counted, points = by_spark.report(attempts, AttemptFilter(), 100)
     assert [each.as_json() for each in counted] == [each.as_json() for each in plain]
     writes = next(each for each in plain if each.task == "write")
     assert writes.tallies.refused == 2

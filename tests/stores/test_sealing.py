@@ -45,8 +45,8 @@ class Server:
         self.now += seconds
 
     @property
-    def branch(self) -> sealing.Branch:
-        return sealing.Branch(self.commit, self.head, "e")
+    def branch(self) -> sealing.StagingBranch:
+        return sealing.StagingBranch(self.commit, self.head, "e")
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,7 @@ def test_p6_a_head_that_cannot_be_read_proves_nothing(clock: Clock) -> None:
             raise StoreUnavailableError("down")
         return OURS
 
-    branch = sealing.Branch(server.commit, unreadable, "e")
+    branch = sealing.StagingBranch(server.commit, unreadable, "e")
     assert sealing.seal(branch, ASK, Patience(3600.0)) is OURS
 
 

@@ -18,7 +18,7 @@ from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, AttemptSnapshot, Claim, Staging, Status
 from perago.worker.post_mortem import CleanupConfig, DeadExecution, PostMortem
 from perago.worker.reporter import Channels, Reporter
-from perago.worker.runs import Run
+from perago.worker.runs import RunningExecution
 from tests.patience import LIMIT
 
 WORKSPACE = {"repository": "r", "branch": "main", "ref_type": "commit", "ref": "a" * 64}
@@ -79,7 +79,7 @@ def test_w4_the_lease_is_released_and_the_result_sent_whatever_the_log_and_the_s
         reported,
         lambda _: None,
     )
-    run = Run(CLAIM, "w", 0.0, left=Staging("r", "perago-staging-x"))
+    run = RunningExecution(CLAIM, "w", 0.0, left=Staging("r", "perago-staging-x"))
     reporter.report(run, Outcome(Status.COMPLETED), lambda: record.note("released"))
     assert record.over.wait(LIMIT)
     assert record.heard == ["released", "report COMPLETED", "no problem"]

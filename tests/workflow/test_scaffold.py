@@ -6,12 +6,12 @@ from typing import Any
 
 from perago.brokers.local import parse_workflow
 from perago.workflow.chain import refuse_unchained_writers
-from perago.workflow.scaffold import Param, Part, scaffold
+from perago.workflow.scaffold import Param, ScaffoldTask, scaffold
 
 GIVEN = "${workflow.input.workspace}"
 
 
-def made(*parts: Part) -> dict[str, Any]:
+def made(*parts: ScaffoldTask) -> dict[str, Any]:
     return scaffold("flow", "data@example.com", parts).definition
 
 
@@ -25,12 +25,12 @@ def params(definition: dict[str, Any]) -> list[dict[str, str]]:
 
 def test_each_step_reads_the_last_writer_before_it() -> None:
     definition = made(
-        Part("look", "reads"),
-        Part("load", "writes"),
-        Part("ask", "none"),
-        Part("check", "reads"),
-        Part("report", "writes"),
-        Part("tell", "reads"),
+        ScaffoldTask("look", "reads"),
+        ScaffoldTask("load", "writes"),
+        ScaffoldTask("ask", "none"),
+        ScaffoldTask("check", "reads"),
+        ScaffoldTask("report", "writes"),
+        ScaffoldTask("tell", "reads"),
     )
     load, report = "${load.output.workspace}", "${report.output.workspace}"
     assert workspaces(definition) == [GIVEN, GIVEN, None, load, load, report]
@@ -45,8 +45,10 @@ def test_params_become_inputs_with_their_defaults() -> None:
         "flow",
         "data@example.com",
         [
-            Part("load", "writes", (Param("day", "date", True), Param("top", "int", False, 5))),
-            Part("report", "writes", (Param("day", "date", True),)),
+            ScaffoldTask(
+                "load", "writes", (Param("day", "date", True), Param("top", "int", False, 5))
+            ),
+            ScaffoldTask("report", "writes", (Param("day", "date", True),)),
         ],
     )
     assert found.definition["inputParameters"] == ["workspace", "day", "top"]
@@ -58,8 +60,10 @@ def test_params_become_inputs_with_their_defaults() -> None:
 
 def test_params_of_one_name_that_are_declared_differently_get_inputs_of_their_own() -> None:
     definition = made(
-        Part("a", "none", (Param("top", "int", False, 5), Param("workspace", "str", True))),
-        Part("b", "none", (Param("top", "int", False, 3), Param("b_top", "str", False, "x"))),
+        ScaffoldTask("a", "none", (Param("top", "int", False, 5), Param("workspace", "str", True))),
+        ScaffoldTask(
+            "b", "none", (Param("top", "int", False, 3), Param("b_top", "str", False, "x"))
+        ),
     )
     assert params(definition) == [
         {"top": "${workflow.input.a_top}", "workspace": "${workflow.input.a_workspace}"},
@@ -72,7 +76,7 @@ def test_params_of_one_name_that_are_declared_differently_get_inputs_of_their_ow
 def test_odd_names_of_tasks_and_params_give_expressions_that_can_be_read() -> None:
     names = ["a b", "a.b", "workflow", "[red]", "***", "数 字", "workspace", "x" * 300, "${a}"]
     odd = [Param(f"{name}'\"}}", "s", True) for name in names]
-    definition = made(*(Part(param.key[:-3], "writes", (param,)) for param in odd))
+    definition = made(*(ScaffoldTask(param.key[:-3], "writes", (param,)) for param in odd))
     references = [task["taskReferenceName"] for task in definition["tasks"]]
     assert references[:5] == ["a_b", "a_b_2", "workflow_2", "red", "step"]
     assert len({*references}) == len(names)

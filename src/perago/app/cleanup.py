@@ -82,7 +82,7 @@ def lakefs_orphans(
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class StagingDecision:
     """A staging branch, and whether it goes."""
 
     repository: str
@@ -96,7 +96,7 @@ def conductor_leftovers(
     repository: str,
     age_seconds: float,
     busy: Iterable[str] = (),
-) -> Iterator[Judged]:
+) -> Iterator[StagingDecision]:
     """Judge the staging branches of a repository by asking Conductor for each one's task.
 
     ``busy`` are executions that run on this machine without Conductor.
@@ -120,7 +120,7 @@ def conductor_leftovers(
             over=is_over(task),
             age_seconds=now - head.created_at if own else None,
         )
-        yield Judged(repository, branch, judge_staging(found, age_seconds))
+        yield StagingDecision(repository, branch, judge_staging(found, age_seconds))
 
 
 def finish_replacements(store: LakeFSStore, repository: str, *, dry_run: bool) -> list[str]:

@@ -124,10 +124,10 @@ def ledger_of(settings: Settings) -> SqlLedger | None:
     """Open the configured ledger, if there is one (K5); nothing is asked of it yet."""
     if settings.ledger is None:
         return None
-    from perago.ledger.patience import Rested
+    from perago.ledger.circuit_breaker import CircuitBreaker
     from perago.ledger.sql import SqlLedger
 
-    return SqlLedger(Rested(_database(settings.ledger), SystemClock().monotonic))
+    return SqlLedger(CircuitBreaker(_database(settings.ledger), SystemClock().monotonic))
 
 
 def _database(settings: LedgerSettings) -> Database:

@@ -38,7 +38,7 @@ from perago.attempt.publisher import Publisher, Target
 from perago.attempt.report import report
 from perago.attempt.services import AttemptServices
 from perago.attempt.staging import Stage
-from perago.attempt.working_copy import Change, Downloaded, OnBranch, WorkingCopy, download
+from perago.attempt.working_copy import BranchCopy, Change, DownloadedCopy, WorkingCopy, download
 from perago.attempt.working_directory import in_place
 from perago.errors import PeragoError, ResultError
 from perago.ports import AttemptDir, Engine, Published, Site
@@ -241,15 +241,15 @@ class Execution:
             staging = stage.staging
         where = self._store, direct, repository, staging
         aside = attempt_dir.workspace, self._progress.dropped
-        return OnBranch(self._claim.execution_id, ref, job.select, *where, *aside)
+        return BranchCopy(self._claim.execution_id, ref, job.select, *where, *aside)
 
-    def _download(self, job: Job, attempt_dir: AttemptDir) -> Downloaded:
+    def _download(self, job: Job, attempt_dir: AttemptDir) -> DownloadedCopy:
         with self._progress.phase(Phase.DOWNLOAD):
             given = job.workspace, job.select, attempt_dir
             before, rest = download(*given, self._store, self._progress)
             where = self._claim.execution_id, job.workspace.ref, job.select, attempt_dir
             by_spark = self._task.spark is not None
-            return Downloaded(*where, before, self._store.checksum, rest, by_spark)
+            return DownloadedCopy(*where, before, self._store.checksum, rest, by_spark)
 
     def _engine(self, undo: ExitStack, site: Site) -> Engine:
         spec, step = self._task.spark, self._claim.attempt.logical_task_key

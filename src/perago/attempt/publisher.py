@@ -76,7 +76,7 @@ class Publisher:
         self.progress.event(events.Applied(published.ref))
         self._verify(target, decision, published)
         self.seen(published.ref)
-        self.progress.event(events.Published(published.ref, published.fence))
+        self.progress.event(events.PublicationVerified(published.ref, published.fence))
         return published
 
     def _settle(self, target: Target, decision: Write, lost: OutcomeUnknownError) -> Published:

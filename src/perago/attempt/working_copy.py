@@ -55,28 +55,22 @@ class WorkingCopy(Protocol):
     @property
     def root(self) -> Path | None:
         """Return the directory, if it is one."""
-        ...
 
     @property
     def site(self) -> Site:
         """Describe it to the engine that computes there."""
-        ...
 
     def tree(self) -> Tree:
         """List the files that guards may see."""
-        ...
 
     def change(self) -> Change:
         """Compare with the input A."""
-        ...
 
     def stage(self, stage: Stage, change: Change) -> None:
         """Bring the staging branch to the wanted state (S2)."""
-        ...
 
     def confirm(self, staged: StagedWorkspace, change: Change) -> None:
         """Refuse a commit that holds something else than what was compared (S3)."""
-        ...
 
 
 def download(
@@ -101,7 +95,7 @@ def download(
 
 
 @dataclass(frozen=True, slots=True)
-class Downloaded:
+class DownloadedCopy:
     """The attempt directory with the files of A in it."""
 
     execution_id: str
@@ -161,7 +155,7 @@ class Downloaded:
 
 
 @dataclass(frozen=True, slots=True)
-class OnBranch:
+class BranchCopy:
     """A staging branch that Spark reads and writes where it is stored; nothing is downloaded.
 
     Without a branch (read-only tasks) there is only A to be read.

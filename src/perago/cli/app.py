@@ -39,7 +39,7 @@ from perago.cli import (
     watch,
 )
 from perago.cli.exits import FAILED, INTERRUPTED, exit_code
-from perago.cli.help import Command, Group
+from perago.cli.help import Group, StyledCommand
 from perago.cli.screen import complain
 from perago.errors import PeragoError, RuntimeConfigError, UsageError
 from perago.redaction import hide
@@ -73,7 +73,7 @@ _COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
 }
 for _panel, _functions in _COMMANDS.items():
     for _function in _functions:
-        app.command(_function.__name__, cls=Command, rich_help_panel=_panel)(_function)
+        app.command(_function.__name__, cls=StyledCommand, rich_help_panel=_panel)(_function)
 app.add_typer(new.app, name="new", rich_help_panel=_START)
 app.add_typer(repo.app, name="repo", rich_help_panel=_START)
 app.add_typer(branch.app, name="branch", rich_help_panel=_START)

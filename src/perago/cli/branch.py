@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.choose import Repo, StoreName, place_of
-from perago.cli.help import Command, Group
+from perago.cli.help import Group, StyledCommand
 from perago.cli.screen import AsJson, emit, plain, say, short, table
 from perago.errors import UsageError
 
@@ -19,7 +19,7 @@ app = typer.Typer(cls=Group, help="Make, list and delete branches.", no_args_is_
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Branch.", show_default=False)]
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def create(
     name: Name,
     source: Annotated[
@@ -46,7 +46,7 @@ def create(
         say(f"branch [bold]{plain(name)}[/bold] of {plain(where)} is made at {short(at)}")
 
 
-@app.command("list", cls=Command)
+@app.command("list", cls=StyledCommand)
 def list_(repository: Repo = None, store: StoreName = "embedded", as_json: AsJson = False) -> None:
     """List the branches of a repository; private branches of attempts are left out."""
     place, where = _open(store, repository)
@@ -65,7 +65,7 @@ def list_(repository: Repo = None, store: StoreName = "embedded", as_json: AsJso
     )
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def delete(
     name: Name,
     repository: Repo = None,

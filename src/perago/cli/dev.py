@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perago.cli.help import Command, Group
+from perago.cli.help import Group, StyledCommand
 from perago.cli.screen import AsJson, emit, emit_keys, fields, note, plain, say, size, table, when
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Server(StrEnum):
 Name = Annotated[str, typer.Option("--name", help="Which instance; several can run side by side.")]
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def up(
     name: Name = "default",
     lakefs: Annotated[bool, typer.Option("--lakefs", help="Start lakeFS.")] = False,
@@ -76,7 +76,7 @@ def up(
     _show_use(found)
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def fetch(as_json: AsJson = False) -> None:
     """Build or fetch every server now, so that later starts take seconds."""
     from perago.dev.recipes import PROGRAMS
@@ -89,7 +89,7 @@ def fetch(as_json: AsJson = False) -> None:
         fields({name: plain(path) for name, path in found.items()})
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def status(name: Name = "", as_json: AsJson = False) -> None:
     """Show each server: whether it runs, where, since when and how big it is."""
     from perago.dev import Instance, instances
@@ -105,7 +105,7 @@ def status(name: Name = "", as_json: AsJson = False) -> None:
         _show(instance)
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def down(
     name: Name = "default",
     everything: Annotated[
@@ -134,7 +134,7 @@ def down(
         say(f"[bold]{plain(instance.name)}[/bold] is down; {plain(rest)}")
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def logs(
     server: Annotated[Server | None, typer.Argument(help="Only this server's.")] = None,
     name: Name = "default",
@@ -163,7 +163,7 @@ def logs(
         say(plain(line) if server else f"[dim]{source:<9}[/dim] {plain(line)}")
 
 
-@app.command(cls=Command, context_settings={"allow_interspersed_args": False})
+@app.command(cls=StyledCommand, context_settings={"allow_interspersed_args": False})
 def shell(
     command: Annotated[
         list[str] | None,
@@ -201,7 +201,7 @@ def _home() -> Path:
 
 def _sources(*, quiet: bool, docker: bool = False) -> Sources:
     from perago.dev import Sources
-    from perago.dev.narration import narrator
+    from perago.dev.progress import narrator
 
     seen = _home().absolute() if docker else None
     return Sources(narrator=narrator(quiet=quiet), docker=seen)

@@ -12,7 +12,7 @@ from perago.cli.exits import exit_code
 from perago.cli.screen import AsJson, emit, plain, say, size
 
 if TYPE_CHECKING:
-    from perago.app.cleanup import Judged
+    from perago.app.cleanup import StagingDecision
     from perago.app.local import Home
     from perago.errors import PeragoError
 
@@ -27,7 +27,7 @@ class Skipped:
 
 
 @dataclass(slots=True)
-class Found:
+class Garbage:
     """What goes, or would go; ``kept`` says why a directory or a staging branch stays."""
 
     deleted: bool
@@ -75,7 +75,7 @@ def gc(
     ttl = settings_here().gc_ttl_seconds
     staging = ttl if staging_age is None else _seconds("--staging-age", staging_age)
     home = home_here()
-    found = Found(delete)
+    found = Garbage(delete)
     for each in _judged(home, repositories or [], staging, delete=delete):
         name = f"{each.repository}/{each.branch}"
         if each.verdict.remove:
@@ -104,7 +104,9 @@ def _seconds(option: str, text: str) -> float:
         raise UsageError(f"{option} {text!r}", remedy=str(error)) from None
 
 
-def _judged(home: Home, repositories: list[str], age: float, *, delete: bool) -> list[Judged]:
+def _judged(
+    home: Home, repositories: list[str], age: float, *, delete: bool
+) -> list[StagingDecision]:
     """Ask Conductor about every staging branch first; only then is any of them removed."""
     if not repositories:
         return []
@@ -129,7 +131,7 @@ def _judged(home: Home, repositories: list[str], age: float, *, delete: bool) ->
     return found
 
 
-def _fenced(repositories: list[str], age: float, found: Found) -> None:
+def _fenced(repositories: list[str], age: float, found: Garbage) -> None:
     """Tidy what the hard fence has left: half-done replacements and scratch branches."""
     if not repositories:
         return
@@ -147,7 +149,7 @@ def _fenced(repositories: list[str], age: float, found: Found) -> None:
     store.close()
 
 
-def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> PeragoError | None:
+def _tidy_here(home: Home, age: float, ttl: float, found: Garbage) -> PeragoError | None:
     """Tidy what runs without Conductor left; return why lakeFS could not be asked."""
     from perago.app.cleanup import drop_branches, orphaned_branches, sweep_rooms
 
@@ -165,7 +167,7 @@ def _tidy_here(home: Home, age: float, ttl: float, found: Found) -> PeragoError 
     return problem
 
 
-def _tidy_lakefs(home: Home, branches: list[tuple[str, str]], found: Found) -> PeragoError | None:
+def _tidy_lakefs(home: Home, branches: list[tuple[str, str]], found: Garbage) -> PeragoError | None:
     """Add the branches that runs of this home left on lakeFS; the rest does not depend on it."""
     from perago.app.cleanup import drop_branches, lakefs_orphans, lakefs_repositories
     from perago.app.local import lakefs_here
@@ -191,7 +193,7 @@ def _tidy_lakefs(home: Home, branches: list[tuple[str, str]], found: Found) -> P
     return problem
 
 
-def _show(found: Found) -> None:
+def _show(found: Garbage) -> None:
     verb = "deleted" if found.deleted else "would delete"
     say(
         f"{verb} attempt directories: {len(found.directories)},"

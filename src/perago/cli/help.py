@@ -23,7 +23,7 @@ _MISTAKE: Final[type[Any]] = typer.BadParameter.__bases__[0]
 """What the parser raises for every mistake in the arguments."""
 
 
-class Command(TyperCommand):
+class StyledCommand(TyperCommand):
     """A command whose help has headings that stand out, and whose mistakes may be JSON."""
 
     def make_context(self, info_name: Any, args: list[str], *rest: Any, **extra: Any) -> Any:

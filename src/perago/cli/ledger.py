@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perago.cli.help import Command, Group
+from perago.cli.help import Group, StyledCommand
 from perago.cli.screen import AsJson, emit, plain, say, short, table, when
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def _ledger() -> None:
     """Look into the external ledger."""
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def show(
     repository: Annotated[
         str | None, typer.Option("--repository", "--repo", "-r", help="Only this repository.")

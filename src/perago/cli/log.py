@@ -11,7 +11,7 @@ from perago.cli.choose import Branch, Repo, Repository, StoreName, events_of, na
 from perago.cli.screen import AsJson, changes, emit, plain, say, short, table, when
 
 if TYPE_CHECKING:
-    from perago.history.publications import Entry, Replaced
+    from perago.history.publications import PublicationEntry, Replaced
 
 
 def log(
@@ -45,7 +45,7 @@ def log(
         _show(entries, taken_back)
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: PublicationEntry) -> dict[str, Any]:
     return {
         "commit": entry.commit.id,
         "parents": entry.commit.parents,
@@ -63,7 +63,7 @@ def _plain(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _show(entries: Sequence[Entry], taken_back: Sequence[Replaced]) -> None:
+def _show(entries: Sequence[PublicationEntry], taken_back: Sequence[Replaced]) -> None:
     rows: list[list[object]] = []
     for entry in entries:
         said, change = entry.commit.metadata, entry.change

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perago.cli.check import Modules
-from perago.cli.help import Command, Group
+from perago.cli.help import Group, StyledCommand
 from perago.cli.screen import AsJson, emit, note, plain, say
 
 if TYPE_CHECKING:
     from perago.tasks.declaration import TaskDefinition
-    from perago.workflow.scaffold import Param, Part, Scaffold
+    from perago.workflow.scaffold import Param, Scaffold, ScaffoldTask
 
 app = typer.Typer(cls=Group, help="Write a workflow from tasks.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ def _new() -> None:
     """Write a workflow from tasks."""
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def workflow(
     modules: Modules,
     output: Annotated[
@@ -97,9 +97,9 @@ def _write(output: Path, definition: dict[str, Any]) -> None:
         ) from None
 
 
-def _part(task: TaskDefinition) -> tuple[Part, list[str]]:
+def _part(task: TaskDefinition) -> tuple[ScaffoldTask, list[str]]:
     """Read what a workflow has to know off a task; say which params are left to its defaults."""
-    from perago.workflow.scaffold import Part
+    from perago.workflow.scaffold import ScaffoldTask
 
     params, left = _params(task)
     mode = "none" if task.workspace is None else "writes" if task.writable else "reads"
@@ -107,7 +107,7 @@ def _part(task: TaskDefinition) -> tuple[Part, list[str]]:
         f"task {task.name!r}: param {key!r} is left to the task: its default is not fixed JSON"
         for key in left
     ]
-    return Part(task.name, mode, params), texts  # type: ignore[arg-type]
+    return ScaffoldTask(task.name, mode, params), texts  # type: ignore[arg-type]
 
 
 def _params(task: TaskDefinition) -> tuple[tuple[Param, ...], list[str]]:

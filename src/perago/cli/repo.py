@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perago.cli.help import Command, Group
+from perago.cli.help import Group, StyledCommand
 from perago.cli.screen import AsJson, emit, plain, say, short
 
 app = typer.Typer(cls=Group, help="Prepare repositories on lakeFS.", no_args_is_help=True)
@@ -25,7 +25,7 @@ def _repo() -> None:
     """Prepare repositories on lakeFS."""
 
 
-@app.command(cls=Command)
+@app.command(cls=StyledCommand)
 def init(
     name: Annotated[str, typer.Argument(help="Repository: small letters, digits and '-'.")],
     storage: Annotated[

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perago.history.event_log import EventLog
-    from perago.history.figures import Chosen, Spread, TaskFigures
+    from perago.history.figures import AttemptFilter, Spread, TaskFigures
     from perago.history.rows import AttemptRow
     from perago.settings import Settings
 
@@ -56,7 +56,7 @@ def report(
     from perago.app.local import home_of, settings_here
     from perago.cli.picture import check_target, draw
     from perago.cli.seed import chosen_store
-    from perago.history.figures import Chosen
+    from perago.history.figures import AttemptFilter
 
     if engine not in ENGINES:
         raise UsageError(f"there is no engine {engine!r}", remedy=f"use {', '.join(ENGINES)}")
@@ -64,7 +64,7 @@ def report(
         check_target(plot)
     settings = settings_here()
     events = home_of(settings).existing().events
-    wanted = Chosen(
+    wanted = AttemptFilter(
         task or "",
         chosen_store(store) if store else "",
         repo or "",
@@ -100,7 +100,7 @@ def _can_spark() -> bool:
     return java.usable()
 
 
-def _by_python(events: EventLog, chosen: Chosen) -> tuple[list[TaskFigures], list[Point]]:
+def _by_python(events: EventLog, chosen: AttemptFilter) -> tuple[list[TaskFigures], list[Point]]:
     from perago.history.figures import WRITES, figures
     from perago.history.rows import attempt_row
 
@@ -124,7 +124,7 @@ def _by_python(events: EventLog, chosen: Chosen) -> tuple[list[TaskFigures], lis
 
 
 def _by_spark(
-    settings: Settings, chosen: Chosen, *, drawn: bool
+    settings: Settings, chosen: AttemptFilter, *, drawn: bool
 ) -> tuple[list[TaskFigures], list[Point]]:
     from perago.spark import jobs
 

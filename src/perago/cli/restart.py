@@ -14,10 +14,10 @@ from perago.errors import UsageError
 
 if TYPE_CHECKING:
     from perago.brokers.local import RunRecord
-    from perago.cli.steering import Here, OnConductor
+    from perago.cli.steering import ConductorWorkflow, LocalWorkflow
     from perago.ports import Store
     from perago.settings import Settings
-    from perago.workflow.progress import Execution
+    from perago.workflow.progress import WorkflowExecution
 
 
 def restart(
@@ -36,7 +36,7 @@ def restart(
     All other input is the same. A local run is run here, one on Conductor is submitted.
     """
     from perago.app.local import settings_here
-    from perago.cli.steering import Here, OnConductor, steered
+    from perago.cli.steering import ConductorWorkflow, LocalWorkflow, steered
     from perago.settings import keys_withheld
 
     settings = settings_here()
@@ -47,15 +47,20 @@ def restart(
                 f"{before.id} is {before.status}: two of it would work on one branch",
                 remedy=f"end it first, with: perago cancel {before.id}",
             )
-        if isinstance(found, OnConductor):
+        if isinstance(found, ConductorWorkflow):
             _on_conductor(found, before, settings, wait=wait, as_json=as_json)
-        elif isinstance(found, Here):
+        elif isinstance(found, LocalWorkflow):
             context.with_resource(keys_withheld(os.environ))
             _here(found, before, settings, jobs, as_json=as_json)
 
 
 def _on_conductor(
-    found: OnConductor, before: Execution, settings: Settings, *, wait: bool, as_json: bool
+    found: ConductorWorkflow,
+    before: WorkflowExecution,
+    settings: Settings,
+    *,
+    wait: bool,
+    as_json: bool,
 ) -> None:
     from perago.app.local import lakefs_of
     from perago.cli.submit import start_on_conductor
@@ -66,7 +71,9 @@ def _on_conductor(
     )
 
 
-def _here(found: Here, before: Execution, settings: Settings, jobs: int, *, as_json: bool) -> None:
+def _here(
+    found: LocalWorkflow, before: WorkflowExecution, settings: Settings, jobs: int, *, as_json: bool
+) -> None:
     from perago.app.local import open_store
     from perago.cli.ending import conclude
     from perago.cli.seed import chosen_store
@@ -84,7 +91,7 @@ def _here(found: Here, before: Execution, settings: Settings, jobs: int, *, as_j
     conclude(ended, found.home, f"perago restart {ended.id}", [], as_json=as_json)
 
 
-def _renewed(before: Execution, opened: Callable[[], Store]) -> dict[str, Any]:
+def _renewed(before: WorkflowExecution, opened: Callable[[], Store]) -> dict[str, Any]:
     """Take the input of a workflow, with its workspaces at the heads of their branches."""
     from perago.workflow.progress import place_of, renewed
 

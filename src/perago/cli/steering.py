@@ -17,7 +17,7 @@ from perago.cli import completion
 from perago.errors import UsageError
 from perago.process.lock import held, run_lock
 from perago.protocol.events import Event
-from perago.workflow.progress import Execution, Step, news, published_by
+from perago.workflow.progress import WorkflowExecution, WorkflowStep, news, published_by
 
 if TYPE_CHECKING:
     from perago.app.local import Home
@@ -45,32 +45,28 @@ class Steered(Protocol):
 
     where: str
 
-    def read(self) -> Execution:
+    def read(self) -> WorkflowExecution:
         """Look at it now."""
-        ...
 
     def end(self, reason: str) -> None:
         """End it, if it has not ended."""
-        ...
 
-    def told(self, step: Step) -> Iterable[Event]:
+    def told(self, step: WorkflowStep) -> Iterable[Event]:
         """Say what an attempt did to its branch."""
-        ...
 
     def deserted(self) -> bool:
         """Tell whether nothing is left that could take it further."""
-        ...
 
 
 @dataclass(slots=True)
-class OnConductor:
+class ConductorWorkflow:
     """A workflow of the configured server."""
 
     client: ConductorClient
     workflow_id: str
     where: str = "conductor"
 
-    def read(self) -> Execution:
+    def read(self) -> WorkflowExecution:
         found = self.client.execution(self.workflow_id)
         if found is None:
             raise UsageError(
@@ -82,7 +78,7 @@ class OnConductor:
     def end(self, reason: str) -> None:
         self.client.terminate(self.workflow_id, reason)
 
-    def told(self, step: Step) -> Iterable[Event]:
+    def told(self, step: WorkflowStep) -> Iterable[Event]:
         return published_by(step)
 
     def deserted(self) -> bool:
@@ -90,7 +86,7 @@ class OnConductor:
 
 
 @dataclass(slots=True)
-class Here:
+class LocalWorkflow:
     """A run of this home."""
 
     home: Home
@@ -98,14 +94,14 @@ class Here:
     where: str = "local"
     _alone: int = 0
 
-    def read(self) -> Execution:
+    def read(self) -> WorkflowExecution:
         self.run = self.home.state.run(self.run.id)
         return local_execution(self.run, self.home.state.tasks(self.run.id), time.time())
 
     def end(self, reason: str) -> None:
         self.home.state.terminate(self.run.id, reason, time.time())
 
-    def told(self, step: Step) -> Iterable[Event]:
+    def told(self, step: WorkflowStep) -> Iterable[Event]:
         """Read the event log: it knows more than the two ends of an attempt."""
         events = self.home.events.of_execution(step.execution_id)
         return [each.event for each in events]
@@ -125,7 +121,7 @@ def steered(settings: Settings, given: str) -> Iterator[Steered]:
     home = home_of(settings)
     try:
         if (run := _local(home, given)) is not None:
-            yield Here(home, run)
+            yield LocalWorkflow(home, run)
             return
     finally:
         home.close()
@@ -136,7 +132,7 @@ def steered(settings: Settings, given: str) -> Iterator[Steered]:
         )
     client = conductor_of(settings)
     try:
-        yield OnConductor(client, given)
+        yield ConductorWorkflow(client, given)
     finally:
         client.close()
 
@@ -151,9 +147,11 @@ def _local(home: Home, given: str) -> RunRecord | None:
     return home.state.run(given) if begun else None
 
 
-def follow(found: Steered, view: View, pause: Callable[[float], None] = time.sleep) -> Execution:
+def follow(
+    found: Steered, view: View, pause: Callable[[float], None] = time.sleep
+) -> WorkflowExecution:
     """Show what happens until the workflow is over, or nothing is left to take it further."""
-    before: Execution | None = None
+    before: WorkflowExecution | None = None
     with view:
         while True:
             now = found.read()

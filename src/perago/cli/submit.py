@@ -84,10 +84,10 @@ def start_on_conductor(
             remedy="look on the server whether it runs before you repeat it",
         ) from None
     if wait:
-        from perago.cli.steering import OnConductor
+        from perago.cli.steering import ConductorWorkflow
         from perago.cli.watch import follow_to_the_end
 
-        follow_to_the_end(OnConductor(client, workflow_id), as_json=as_json)
+        follow_to_the_end(ConductorWorkflow(client, workflow_id), as_json=as_json)
         return
     if as_json:
         emit({"id": workflow_id, "workflow": name, "version": version, "input": dict(given)})

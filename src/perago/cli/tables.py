@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from perago.cli.screen import size
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.ports import Fetch
-from perago.protocol.likeness import Likeness
 from perago.protocol.parts import only_names_differ, tables_of
 from perago.protocol.paths import Selection, plan_download
+from perago.protocol.table_comparison import TableComparison
 
 if TYPE_CHECKING:
     from perago.ports import Store
@@ -31,7 +31,7 @@ class Versions:
     before: str
     after: str
 
-    def tables(self, steps: ChangeSet, most_bytes: int | None) -> Iterator[Likeness]:
+    def tables(self, steps: ChangeSet, most_bytes: int | None) -> Iterator[TableComparison]:
         """Compare the tables that are in both commits and whose files differ.
 
         By the names and checksums of their files; with ``most_bytes`` the rows of the others, too,
@@ -41,10 +41,10 @@ class Versions:
             try:
                 old, new = (self._files(ref, table) for ref in (self.before, self.after))
             except PeragoError as error:  # A name that cannot be a file of this machine.
-                yield Likeness(table, "unknown", why=error.message)
+                yield TableComparison(table, "unknown", why=error.message)
                 continue
             if only_names_differ(own, old, new):
-                yield Likeness(table, "names")
+                yield TableComparison(table, "names")
             elif old and new and most_bytes is not None:
                 yield self._read(table, old, new, most_bytes)
 
@@ -52,11 +52,11 @@ class Versions:
         root = f"{table}/" if table else ""
         return plan_download(_ALL, self.store.listing(self.repository, ref, root))
 
-    def _read(self, table: str, old: Manifest, new: Manifest, most_bytes: int) -> Likeness:
+    def _read(self, table: str, old: Manifest, new: Manifest, most_bytes: int) -> TableComparison:
         total = sum(entry.size for entry in (*old.values(), *new.values()))
         if total > most_bytes:
             why = f"both versions have {size(total)}, more than {size(most_bytes)}"
-            return Likeness(table, "unknown", why=why)
+            return TableComparison(table, "unknown", why=why)
         compare = _comparison()
         with TemporaryDirectory(prefix="perago-diff-") as scratch:
             before, after = Path(scratch, "before"), Path(scratch, "after")
@@ -66,7 +66,7 @@ class Versions:
             return compare(before, after, table)
 
 
-def _comparison() -> Callable[[Path, Path, str], Likeness]:
+def _comparison() -> Callable[[Path, Path, str], TableComparison]:
     try:
         from perago.data.comparing import compare
     except ModuleNotFoundError as error:

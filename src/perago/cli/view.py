@@ -31,7 +31,7 @@ _NOTICED = 1.5
 
 
 @dataclass(slots=True)
-class Step:
+class StepView:
     """One attempt on the screen."""
 
     name: str
@@ -116,11 +116,9 @@ class View(Protocol):
 
     def __call__(self, event: dict[str, object]) -> None:
         """Take one event of the runner."""
-        ...
 
     def __enter__(self) -> Self:
         """Begin."""
-        ...
 
     def __exit__(
         self,
@@ -129,7 +127,6 @@ class View(Protocol):
         trace: TracebackType | None,
     ) -> None:
         """End."""
-        ...
 
 
 class QuietView:
@@ -151,7 +148,7 @@ class RunView:
     def __init__(self, console: Console, *, live: bool) -> None:
         self._console = console
         self._wants_live = live
-        self._steps: dict[str, Step] = {}
+        self._steps: dict[str, StepView] = {}
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -195,7 +192,9 @@ class RunView:
             self._follow(name, self._steps[task_id], event)
 
     def _schedule(self, name: str, task_id: str, event: Mapping[str, Any]) -> None:
-        step = Step(str(event["reference_task_name"]), int(event["retry_count"]), time.monotonic())
+        step = StepView(
+            str(event["reference_task_name"]), int(event["retry_count"]), time.monotonic()
+        )
         wait = float(event.get("in_seconds") or 0.0)
         self._steps[task_id] = step
         if name == "task_retry" and wait >= _NOTICED:
@@ -203,7 +202,7 @@ class RunView:
             if self._live is None:
                 self._console.print(marked(f"{step.icon} {step.label}  {step.story}"))
 
-    def _follow(self, name: str, step: Step, event: Mapping[str, Any]) -> None:
+    def _follow(self, name: str, step: StepView, event: Mapping[str, Any]) -> None:
         if name == "task_claimed":
             step.began, step.waiting = time.monotonic(), "starting"
         elif name == "task_running":
@@ -218,7 +217,7 @@ class RunView:
             step.seconds = float(event["seconds"])
             self._ended(step)
 
-    def _ended(self, step: Step) -> None:
+    def _ended(self, step: StepView) -> None:
         """Print a line about an attempt that is over, where there is no live table."""
         if self._live is None:
             took = f"{step.took(2)}{step.of_that(2)}"

@@ -12,7 +12,7 @@ from perago.cli.steering import Id
 
 if TYPE_CHECKING:
     from perago.cli.steering import Steered
-    from perago.workflow.progress import Execution
+    from perago.workflow.progress import WorkflowExecution
 
 
 def watch(workflow: Id, as_json: AsJson = False) -> None:
@@ -49,7 +49,7 @@ def follow_to_the_end(found: Steered, *, as_json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _conclude(found: Steered, ended: Execution) -> None:
+def _conclude(found: Steered, ended: WorkflowExecution) -> None:
     noun = _noun(found)
     if not ended.over:
         say(f"\n[yellow]its process is gone[/yellow]  {noun} {plain(ended.id)} did not end")

@@ -27,16 +27,16 @@ from perago.protocol.data import (
     SAMPLES,
     SHOWN,
     WRITTEN,
-    Found,
     Mean,
     Measure,
+    Measured,
+    NotOfType,
+    NotTrue,
     Nulls,
     Orphans,
     Outside,
     Repeated,
     Table,
-    Untrue,
-    Unwritten,
     kind_of,
     mean_of,
     missing,
@@ -125,16 +125,16 @@ def _schema(fragment: ds.Fragment) -> pa.Schema:
 
 def _measured(data: ds.Dataset, files: Files, workspace: Path, wanted: Sequence[Measure]) -> Table:
     columns = {field.name: type_name(field.type) for field in data.schema}
-    found: dict[Measure, Found] = {}
+    found: dict[Measure, Measured] = {}
     plain: list[Measure] = []
     written = files.format == "csv"
     for item in dict.fromkeys(wanted):
-        if isinstance(item, Unwritten) and not written:
+        if isinstance(item, NotOfType) and not written:
             continue
-        if isinstance(item, Untrue):
-            found[item] = Found(problem="a SQL expression is for Spark tasks")
+        if isinstance(item, NotTrue):
+            found[item] = Measured(problem="a SQL expression is for Spark tasks")
         elif problem := refuse(item, columns):
-            found[item] = Found(problem=problem)
+            found[item] = Measured(problem=problem)
         elif isinstance(item, Repeated):
             found[item] = _repeated(data, item)
         elif isinstance(item, Orphans):
@@ -159,13 +159,13 @@ def _scan(
     batches: Iterable[pa.RecordBatch],
     items: Sequence[Measure],
     columns: Mapping[str, str],
-    found: dict[Measure, Found],
+    found: dict[Measure, Measured],
 ) -> int:
     """Count in one pass all that is told row by row; a batch at a time is in memory."""
     rows = 0
     sums = {item: _Sum(item.column) for item in items if isinstance(item, Mean)}
     counted = [item for item in items if item not in sums]
-    found.update({item: Found() for item in counted})
+    found.update({item: Measured() for item in counted})
     for batch in batches:
         rows += batch.num_rows
         for one in sums.values():
@@ -179,7 +179,7 @@ def _scan(
             samples = had.samples
             if len(samples) < SAMPLES:
                 samples += tuple(_rows_of(batch.filter(bad), item, columns))
-            found[item] = Found(had.count + count, samples=samples[:SAMPLES])
+            found[item] = Measured(had.count + count, samples=samples[:SAMPLES])
     found.update({item: one.mean() for item, one in sums.items()})
     return rows
 
@@ -207,7 +207,7 @@ class _Sum:
         with localcontext(prec=200):
             self._whole += total or 0
 
-    def mean(self) -> Found:
+    def mean(self) -> Measured:
         """Divide."""
         total: Decimal | float = self._whole if self._real is None else _added(self._real)
         return mean_of(self._column, total, self._count)
@@ -225,7 +225,7 @@ def _bad(item: Measure, batch: pa.RecordBatch, columns: Mapping[str, str]) -> An
     match item:
         case Nulls(column):
             return batch.column(column).is_null()
-        case Unwritten(column):
+        case NotOfType(column):
             said = pc.match_substring_regex(batch.column(column), item.pattern)
             return pc.fill_null(pc.invert(said), False)  # noqa: FBT003 - what a null becomes
         case Outside():
@@ -282,35 +282,35 @@ def _literal(bound: object, item: Outside, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(bound, kind)
 
 
-def _repeated(data: ds.Dataset, item: Repeated) -> Found:
+def _repeated(data: ds.Dataset, item: Repeated) -> Measured:
     keys = _keys(data, item.columns)
     counts = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
     repeated = counts.filter(pc.greater(counts["count_all"], 1))
     surplus = pc.sum(pc.subtract(repeated["count_all"], 1)).as_py() or 0
     shown = repeated.slice(0, SAMPLES)
-    return Found(surplus, samples=tuple(_told(shown, [*item.columns, "times"])))
+    return Measured(surplus, samples=tuple(_told(shown, [*item.columns, "times"])))
 
 
-def _orphans(data: ds.Dataset, item: Orphans, workspace: Path) -> Found:
+def _orphans(data: ds.Dataset, item: Orphans, workspace: Path) -> Measured:
     files = find(workspace, item.other)
     if files is None:
-        return Found(problem=f"there is no table at {item.other!r}")
+        return Measured(problem=f"there is no table at {item.other!r}")
     if files.problem:
-        return Found(problem=f"{item.other!r} {files.problem}")
+        return Measured(problem=f"{item.other!r} {files.problem}")
     other = open_table(files).schema
     for ours, theirs in zip(item.columns, item.other_columns, strict=True):
         if theirs not in other.names:
-            return Found(problem=f"of {item.other!r}, {missing(theirs, other.names)}")
+            return Measured(problem=f"of {item.other!r}, {missing(theirs, other.names)}")
         types = type_name(data.schema.field(ours).type), type_name(other.field(theirs).type)
         if problem := refuse_pair(*types):
-            return Found(problem=problem)
+            return Measured(problem=problem)
     ours = _texts(_keys(data, item.columns))
     theirs = _texts(_keys(open_table(files), item.other_columns))
     names = ours.column_names
     theirs = theirs.group_by(names, use_threads=False).aggregate([])
     lost = ours.join(theirs, names, join_type="left anti", use_threads=False)
     shown = lost.group_by(names, use_threads=False).aggregate([]).slice(0, SAMPLES)
-    return Found(lost.num_rows, samples=tuple(_told(shown, item.columns)))
+    return Measured(lost.num_rows, samples=tuple(_told(shown, item.columns)))
 
 
 def _keys(data: ds.Dataset, columns: Sequence[str]) -> pa.Table:
@@ -332,7 +332,7 @@ def _texts(keys: pa.Table) -> pa.Table:
 
 
 def _rows_of(bad: pa.RecordBatch, item: Measure, columns: Mapping[str, str]) -> Iterator[str]:
-    first = [item.column] if isinstance(item, Nulls | Outside | Unwritten) else []
+    first = [item.column] if isinstance(item, Nulls | Outside | NotOfType) else []
     shown = list(dict.fromkeys([*first, *columns]))[:SHOWN]
     yield from _told(pa.Table.from_batches([bad.select(shown).slice(0, SAMPLES)]), shown)
 

@@ -12,25 +12,25 @@ import pyarrow.dataset as ds
 
 from perago.data.arrow import open_table
 from perago.data.files import find
-from perago.protocol.likeness import Likeness
+from perago.protocol.table_comparison import TableComparison
 
 _MODULUS = 1 << 256
 _BATCH = 1 << 14
 
 
-def compare(before: Path, after: Path, table: str) -> Likeness:
+def compare(before: Path, after: Path, table: str) -> TableComparison:
     """Compare the table at a path below two directories; what cannot be read is not compared."""
     try:
         old, new = _open(before, table), _open(after, table)
         if old.schema != new.schema:
-            return Likeness(table, "different")
+            return TableComparison(table, "different")
         (one, had), (two, has) = _sum(old), _sum(new)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         text = (str(error).splitlines() or [type(error).__name__])[0]
         for root in (before, after):
             text = text.replace(f"{root}/", "")
-        return Likeness(table, "unknown", why=text)
-    return Likeness(table, "rows" if (one, had) == (two, has) else "schema", had, has)
+        return TableComparison(table, "unknown", why=text)
+    return TableComparison(table, "rows" if (one, had) == (two, has) else "schema", had, has)
 
 
 def _open(root: Path, table: str) -> ds.Dataset:

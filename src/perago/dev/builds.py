@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perago.dev.cache import Cache, sha256
-from perago.dev.commands import Command
+from perago.dev.commands import CommandLine
 from perago.dev.errors import BuildFailedError, WrongContentError
-from perago.dev.narration import Narrator
+from perago.dev.progress import ProgressReporter
 from perago.dev.recipes import GoRecipe, JarRecipe, Recipe
 from perago.dev.tools import Tools
 from perago.dev.unpacking import unpack
@@ -22,7 +22,7 @@ class Builder:
 
     cache: Cache
     tools: Tools
-    narrator: Narrator
+    narrator: ProgressReporter
 
     def make(self, recipe: Recipe, directory: Path) -> None:
         """Fill the directory with the programs of the recipe."""
@@ -47,11 +47,11 @@ class Builder:
             with self.narrator.step(f"fetching the sources of {title}") as step:
                 list_them = 'exec "$0" list -mod=readonly -deps "$@" >packages.txt'
                 words = ["/bin/sh", "-c", list_them, go, *paths]
-                Command(words, module, environ).run(log, step)
+                CommandLine(words, module, environ).run(log, step)
             total = listed.read_bytes().count(b"\n")
             with self.narrator.step(f"compiling {title} (minutes, once)", total) as step:
                 words = [go, "build", "-v", *recipe.flags, "-o", f"{directory}/", *paths]
-                Command(words, module, environ).run(log, step)
+                CommandLine(words, module, environ).run(log, step)
 
     def _fetch(self, recipe: JarRecipe, directory: Path) -> None:
         jar = directory / "boot.jar"
@@ -70,7 +70,7 @@ class Builder:
         jar.unlink()
 
     def _run(self, recipe: JarRecipe, file: Path, words: list[str]) -> None:
-        command = Command(words, file.parent, self.tools.environ)
+        command = CommandLine(words, file.parent, self.tools.environ)
         title = f"fetching {recipe.name} {recipe.version}"
         with self.narrator.step(title, recipe.size) as step:
             command.run(self.cache.log(recipe.key), step, lambda: _size(file))

@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from perago.dev.errors import BuildFailedError
-from perago.dev.narration import Narrator
+from perago.dev.progress import ProgressReporter
 from perago.dev.recipes import JarRecipe, Recipe
 from perago.filesystem import defaults, roots
 from perago.process.lock import FileLock
@@ -27,7 +27,7 @@ _WAIT_SECONDS = 3600.0
 _ENTRY = "entry.json"
 
 
-class Made(BaseModel, frozen=True):
+class CacheRecord(BaseModel, frozen=True):
     """What a directory of the cache says about itself."""
 
     fingerprint: str
@@ -59,7 +59,9 @@ class Cache:
         """Name the directory of a recipe, made or not."""
         return self.root / recipe.key
 
-    def provide(self, recipe: Recipe, make: Callable[[Path], None], narrator: Narrator) -> Path:
+    def provide(
+        self, recipe: Recipe, make: Callable[[Path], None], narrator: ProgressReporter
+    ) -> Path:
         """Give the directory of a recipe: the one that is there if it is right, or a new one.
 
         Of several processes that ask at once, one makes it and the others wait.
@@ -75,7 +77,7 @@ class Cache:
             began = time.monotonic()
             with self.filling(place) as directory:
                 make(directory)
-                made = Made(
+                made = CacheRecord(
                     fingerprint=recipe.fingerprint,
                     seconds=round(time.monotonic() - began, 1),
                     sha256={name: sha256(directory / name) for name in recipe.programs},
@@ -84,7 +86,7 @@ class Cache:
             return place
 
     @contextmanager
-    def locked(self, key: str, narrator: Narrator) -> Iterator[None]:
+    def locked(self, key: str, narrator: ProgressReporter) -> Iterator[None]:
         """Be the only process that makes this thing."""
         with FileLock(self.root / "locks" / f"{key}.lock") as lock:
             if not lock.acquire():
@@ -125,7 +127,7 @@ def _refuse_strange(place: Path) -> None:
 def flaw(place: Path, recipe: Recipe) -> str:
     """Say what is wrong with a directory of the cache; empty when it can be used."""
     try:
-        made = Made.model_validate_json((place / _ENTRY).read_bytes())
+        made = CacheRecord.model_validate_json((place / _ENTRY).read_bytes())
     except (OSError, ValidationError):
         return "is not complete"
     if made.fingerprint != recipe.fingerprint:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from perago.dev.errors import BuildFailedError
-from perago.dev.narration import Step
+from perago.dev.progress import ProgressStep
 
 _POLL_SECONDS = 0.25
 _LIMIT_SECONDS = 3600.0
@@ -20,14 +20,14 @@ Measure = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandLine:
     """What is run, and where."""
 
     words: Sequence[str]
     directory: Path
     environment: Mapping[str, str]
 
-    def run(self, log: Path, step: Step, measure: Measure | None = None) -> None:
+    def run(self, log: Path, step: ProgressStep, measure: Measure | None = None) -> None:
         """Run it to its end; what it prints is appended to the log.
 
         Progress is ``measure()``, or without one the number of lines printed so far.
@@ -75,7 +75,7 @@ class _Tail:
 
 
 def _watch(
-    process: subprocess.Popen[bytes], tail: _Tail, step: Step, measure: Measure | None
+    process: subprocess.Popen[bytes], tail: _Tail, step: ProgressStep, measure: Measure | None
 ) -> int:
     for _ in range(int(_LIMIT_SECONDS / _POLL_SECONDS)):
         with suppress(subprocess.TimeoutExpired):

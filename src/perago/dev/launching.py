@@ -13,7 +13,7 @@ from perago.dev.commands import last_line
 from perago.dev.errors import ServerNotStartedError
 from perago.dev.processes import Process, detach
 from perago.dev.record import InstanceRecord, ServerName, ServerRecord
-from perago.dev.servers import KINDS, Launch, Seat
+from perago.dev.servers import KINDS, Launch, ServerHome
 from perago.dev.sources import Sources
 
 _TRIES = 3
@@ -47,7 +47,7 @@ class Launcher:
         preferred = previous.port if previous else 0
         for _ in range(_TRIES):
             with reserved_port(self.sources.cache.root / "locks", preferred) as port:
-                seat = Seat(self.directory / server, port, instance)
+                seat = ServerHome(self.directory / server, port, instance)
                 seat.folder()
                 launch = KINDS[server].launch(words, seat)
                 process = self._detached(server, launch, seat)
@@ -63,7 +63,7 @@ class Launcher:
             remedy=f"read {self.log(server)}",
         )
 
-    def _detached(self, server: ServerName, launch: Launch, seat: Seat) -> Process:
+    def _detached(self, server: ServerName, launch: Launch, seat: ServerHome) -> Process:
         own = {key: text for key, text in os.environ.items() if not key.startswith(_FOREIGN)}
         environment = {**own, **launch.environment}
         return detach(launch.words, seat.directory, environment, self.log(server))

@@ -32,7 +32,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ServerHome:
     """Where one server of one instance runs."""
 
     directory: Path
@@ -56,18 +56,18 @@ class ServerKind:
 
     program: str
     prepare: Callable[[Sources], list[str]]
-    launch: Callable[[list[str], Seat], Launch]
+    launch: Callable[[list[str], ServerHome], Launch]
     start_seconds: float
 
 
-def _lakefs(words: list[str], seat: Seat) -> Launch:
+def _lakefs(words: list[str], seat: ServerHome) -> Launch:
     file = seat.directory / "config.yaml"
     # Every JSON document is a YAML document.
     write_private(file, json.dumps(_lakefs_configuration(seat), indent=2))
     return Launch([*words, "--config", str(file), "run"], f"{seat.url}/_health")
 
 
-def _lakefs_configuration(seat: Seat) -> dict[str, object]:
+def _lakefs_configuration(seat: ServerHome) -> dict[str, object]:
     instance = seat.instance
     return {
         "listen_address": f"{HOST}:{seat.port}",
@@ -82,7 +82,7 @@ def _lakefs_configuration(seat: Seat) -> dict[str, object]:
     }
 
 
-def _local_blocks(seat: Seat) -> dict[str, object]:
+def _local_blocks(seat: ServerHome) -> dict[str, object]:
     return {"type": "local", "local": {"path": str(seat.folder("blocks"))}}
 
 
@@ -99,7 +99,7 @@ def _s3_blocks(instance: InstanceRecord) -> dict[str, object]:
     }
 
 
-def _s3(words: list[str], seat: Seat) -> Launch:
+def _s3(words: list[str], seat: ServerHome) -> Launch:
     root = seat.folder("buckets")
     seat.folder("buckets", BUCKET)
     beside = [] if _keeps_attributes(root) else ["--sidecar", str(seat.folder("attributes"))]
@@ -120,7 +120,7 @@ def _keeps_attributes(directory: Path) -> bool:
     return True
 
 
-def _conductor(words: list[str], seat: Seat) -> Launch:
+def _conductor(words: list[str], seat: ServerHome) -> Launch:
     java, program = words
     return Launch(
         [
@@ -136,7 +136,7 @@ def _conductor(words: list[str], seat: Seat) -> Launch:
     )
 
 
-def _java_program(program: Path, seat: Seat) -> list[str]:
+def _java_program(program: Path, seat: ServerHome) -> list[str]:
     """Start a jar that a person named as it is, and the unpacked one by its class."""
     if program.is_file():
         return ["-jar", str(program)]

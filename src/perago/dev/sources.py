@@ -12,7 +12,7 @@ from pathlib import Path
 from perago.dev.builds import Builder
 from perago.dev.cache import Cache, flaw
 from perago.dev.docker import IMAGES, container_words
-from perago.dev.narration import Narrator, Silent
+from perago.dev.progress import NoProgress, ProgressReporter
 from perago.dev.recipes import PROGRAMS, GoRecipe, Program
 from perago.dev.tools import Tools, answer
 from perago.errors import RuntimeConfigError
@@ -24,13 +24,13 @@ class Sources:
     def __init__(
         self,
         environ: Mapping[str, str] | None = None,
-        narrator: Narrator | None = None,
+        narrator: ProgressReporter | None = None,
         docker: Path | None = None,
     ) -> None:
         """``docker`` is the directory that containers see, where servers come from images."""
         self._docker = docker
         self._environ = os.environ if environ is None else environ
-        self.narrator = narrator or Silent()
+        self.narrator = narrator or NoProgress()
         self.cache = Cache.of(self._environ)
         self.tools = Tools(self.cache, self.narrator, self._environ)
 

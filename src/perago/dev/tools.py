@@ -17,9 +17,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from perago.dev.cache import Cache
-from perago.dev.commands import Command
+from perago.dev.commands import CommandLine
 from perago.dev.errors import BuildFailedError
-from perago.dev.narration import Narrator
+from perago.dev.progress import ProgressReporter
 
 OLDEST_GO = (1, 26, 4)
 OLDEST_JAVA = (21,)
@@ -31,7 +31,7 @@ class Tools:
     """Finds tools on this machine first."""
 
     cache: Cache
-    narrator: Narrator
+    narrator: ProgressReporter
     environ: Mapping[str, str]
 
     def go(self) -> Path:
@@ -81,7 +81,7 @@ class Tools:
                 [sys.executable, "-m", "venv", str(directory)],
                 [str(python), *install, "-r", str(pins)],
             ):
-                Command(words, directory, os.environ).run(log, step)
+                CommandLine(words, directory, os.environ).run(log, step)
 
 
 def pinned(tool: str, pins: str) -> str:

@@ -29,7 +29,7 @@ COUNTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class AttemptFilter:
     """Which attempts count; an empty field leaves none out."""
 
     task: str = ""

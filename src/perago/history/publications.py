@@ -24,7 +24,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class Adoption:
     """A later attempt that completed with a publication it found (K5)."""
 
     by_execution: str
@@ -33,13 +33,13 @@ class Adopted:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PublicationEntry:
     """One commit of the branch, with what it changed, what it displaced and who adopted it."""
 
     commit: Commit
     change: ChangeSet
     replaced: Sequence[Replaced] = field(default=())
-    adopted: Sequence[Adopted] = field(default=())
+    adopted: Sequence[Adoption] = field(default=())
 
     @property
     def step(self) -> str:
@@ -58,7 +58,7 @@ class Entry:
 
 def publications(
     store: Store, events: EventLog, repository: str, branch: str, limit: int
-) -> list[Entry]:
+) -> list[PublicationEntry]:
     """Read a branch by first parents, newest first."""
     decisions = events.decisions()
     displaced = _displaced(decisions, repository, branch)
@@ -70,7 +70,7 @@ def publications(
             change = store.diff(repository, commit.parent, commit.id, "")
         execution = commit.metadata.get("perago.execution_id", "")
         gone = [replaced for replaced in displaced if replaced.by_execution == execution]
-        entry = Entry(commit, change, gone, adoptions.get(commit.id, ()))
+        entry = PublicationEntry(commit, change, gone, adoptions.get(commit.id, ()))
         found.append(replace(entry, replaced=()) if entry.unfinished else entry)
     return found
 
@@ -98,11 +98,11 @@ def _displaced(decisions: Iterable[Decided], repository: str, branch: str) -> li
 
 def _adoptions(
     decisions: Iterable[Decided], repository: str, branch: str
-) -> dict[str, list[Adopted]]:
-    found: dict[str, list[Adopted]] = {}
+) -> dict[str, list[Adoption]]:
+    found: dict[str, list[Adoption]] = {}
     for one in decisions:
         where = one.event.repository, one.event.branch
         if one.event.kind == ADOPT and where == (repository, branch):
-            by = Adopted(one.execution_id, one.attempt, one.at)
+            by = Adoption(one.execution_id, one.attempt, one.at)
             found.setdefault(one.event.head, []).append(by)
     return found

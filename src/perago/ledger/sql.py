@@ -77,11 +77,9 @@ class Database(Protocol):
 
         It may have been carried out then.
         """
-        ...
 
     def close(self) -> None:
         """Close what is open."""
-        ...
 
 
 class SqlLedger:

@@ -21,7 +21,7 @@ Opened = Callable[[], AbstractContextManager[tuple[Home, Store]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RepositoryVersion:
     """One version of a repository, and the branch it is on."""
 
     repository: str
@@ -32,7 +32,7 @@ class Place:
 class PublishedFiles(Mapping[str, bytes]):
     """Paths and contents, as of a dict: ``files["counts.csv"]`` are its bytes."""
 
-    def __init__(self, place: Place, opened: Opened) -> None:
+    def __init__(self, place: RepositoryVersion, opened: Opened) -> None:
         self.place = place
         self._opened = opened
 

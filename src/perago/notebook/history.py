@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Final, overload
 
 from perago.app.local import Home
-from perago.history.publications import Entry, publications
+from perago.history.publications import PublicationEntry, publications
 from perago.notebook import shown
-from perago.notebook.files import Place
+from perago.notebook.files import RepositoryVersion
 from perago.ports import Store
 
 _LIMIT: Final = 50
@@ -18,7 +18,7 @@ _HEADINGS: Final = ("commit", "when", "step", "retry", "added", "changed", "remo
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
+class PublicationSummary:
     """One commit; ``step`` is empty where no task made it."""
 
     commit: str
@@ -31,19 +31,19 @@ class Publication:
     removed: tuple[str, ...]
 
 
-class Log(Sequence[Publication]):
+class Log(Sequence[PublicationSummary]):
     """Publications, newest first."""
 
-    def __init__(self, entries: Sequence[Publication]) -> None:
+    def __init__(self, entries: Sequence[PublicationSummary]) -> None:
         self._entries = tuple(entries)
 
     @overload
-    def __getitem__(self, index: int) -> Publication: ...
+    def __getitem__(self, index: int) -> PublicationSummary: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Publication]: ...
+    def __getitem__(self, index: slice) -> Sequence[PublicationSummary]: ...
 
-    def __getitem__(self, index: int | slice) -> Publication | Sequence[Publication]:
+    def __getitem__(self, index: int | slice) -> PublicationSummary | Sequence[PublicationSummary]:
         return self._entries[index]
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class Log(Sequence[Publication]):
         return shown.html_table(_HEADINGS, self._rows())
 
 
-def log_of(home: Home, store: Store, place: Place) -> Log:
+def log_of(home: Home, store: Store, place: RepositoryVersion) -> Log:
     """Read the branch; what others published behind the run is left out."""
     entries = publications(store, home.events, place.repository, place.branch, _LIMIT)
     ids = [entry.commit.id for entry in entries]
@@ -76,10 +76,10 @@ def log_of(home: Home, store: Store, place: Place) -> Log:
     return Log([*map(_publication, entries[first:])])
 
 
-def _publication(entry: Entry) -> Publication:
+def _publication(entry: PublicationEntry) -> PublicationSummary:
     commit, change = entry.commit, entry.change
     retry = commit.metadata.get("perago.retry_count", "0")
-    return Publication(
+    return PublicationSummary(
         commit=commit.id,
         at=datetime.fromtimestamp(commit.created_at, UTC),
         step=entry.step,

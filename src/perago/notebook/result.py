@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from perago.app.local import Home, StoreKind, home_of, open_store
 from perago.errors import RuntimeConfigError, UsageError
 from perago.notebook import shown
-from perago.notebook.files import Place, PublishedFiles
+from perago.notebook.files import PublishedFiles, RepositoryVersion
 from perago.notebook.history import Log, log_of
 from perago.ports import Store
 from perago.settings import Settings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepResult:
     """One attempt of one step."""
 
     name: str
@@ -46,8 +46,8 @@ class RunResult:
     status: str
     reason: str
     output: Mapping[str, Any]
-    steps: tuple[Step, ...]
-    _place: Place | None = field(repr=False)
+    steps: tuple[StepResult, ...]
+    _place: RepositoryVersion | None = field(repr=False)
     _settings: Settings = field(repr=False)
     _store: StoreKind = field(repr=False)
 
@@ -124,10 +124,10 @@ def result_of(run_id: str, settings: Settings, store: StoreKind) -> RunResult:
     )
 
 
-def _step(task: TaskRecord) -> Step:
+def _step(task: TaskRecord) -> StepResult:
     before, after = _workspace(task.input), _workspace(task.output)
     begun = task.started_at or task.scheduled_at
-    return Step(
+    return StepResult(
         name=task.reference_name,
         task=task.task_def_name,
         retry=task.retry_count,
@@ -138,7 +138,7 @@ def _step(task: TaskRecord) -> Step:
     )
 
 
-def _last_place(given: Mapping[str, object], tasks: list[TaskRecord]) -> Place | None:
+def _last_place(given: Mapping[str, object], tasks: list[TaskRecord]) -> RepositoryVersion | None:
     """Find the newest version that the run knows of: what its last completed step handed on."""
     for task in reversed(tasks):
         if (found := _workspace(task.output)) is not None:
@@ -146,8 +146,8 @@ def _last_place(given: Mapping[str, object], tasks: list[TaskRecord]) -> Place |
     return _workspace(given)
 
 
-def _workspace(values: Mapping[str, object]) -> Place | None:
+def _workspace(values: Mapping[str, object]) -> RepositoryVersion | None:
     found = values.get("workspace")
     if not isinstance(found, Mapping) or not {"repository", "branch", "ref"} <= {*found}:
         return None
-    return Place(str(found["repository"]), str(found["branch"]), str(found["ref"]))
+    return RepositoryVersion(str(found["repository"]), str(found["branch"]), str(found["ref"]))

@@ -10,7 +10,7 @@ from perago.protocol.printable import printable
 from perago.redaction import hide
 
 if TYPE_CHECKING:
-    from perago.notebook.result import RunResult, Step
+    from perago.notebook.result import RunResult, StepResult
 
 _HEADINGS: Final = ("step", "task", "retry", "status", "seconds", "published")
 _GOOD, _BAD = "#2e7d32", "#c62828"
@@ -55,7 +55,7 @@ def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _row(step: Step) -> tuple[object, ...]:
+def _row(step: StepResult) -> tuple[object, ...]:
     seconds, published = f"{step.seconds:.2f}", step.published[:12]
     return step.name, step.task, step.retry, step.status, seconds, published
 

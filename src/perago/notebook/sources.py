@@ -27,7 +27,7 @@ Own = Mapping[str, TaskDefinition]
 
 
 @dataclass(slots=True)
-class Chosen:
+class ChosenTasks:
     """Tasks by the modules that executors import, and those that only this process has."""
 
     modules: dict[str, None] = field(default_factory=dict)
@@ -49,16 +49,16 @@ class Chosen:
         return {**found, **self.own}
 
 
-def tasks_of(given: object) -> Chosen:
+def tasks_of(given: object) -> ChosenTasks:
     """Sort modules, their names and functions by who can import them."""
-    chosen = Chosen()
+    chosen = ChosenTasks()
     several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
     for each in given if several else [given]:  # type: ignore[attr-defined]
         _add(chosen, each)
     return chosen
 
 
-def source_of(workflow: object, chosen: Chosen) -> tuple[WorkflowSource, Own]:
+def source_of(workflow: object, chosen: ChosenTasks) -> tuple[WorkflowSource, Own]:
     """Tell by its form what the workflow is."""
     if (alone := _task(workflow)) is not None and not chosen:
         _add(chosen, workflow)
@@ -84,7 +84,7 @@ def source_of(workflow: object, chosen: Chosen) -> tuple[WorkflowSource, Own]:
     return WorkflowSource(definition, name, tuple(chosen.modules), chosen.all()), chosen.own
 
 
-def _add(chosen: Chosen, given: object) -> None:
+def _add(chosen: ChosenTasks, given: object) -> None:
     if isinstance(given, str):
         chosen.modules[given] = None
     elif isinstance(given, ModuleType):

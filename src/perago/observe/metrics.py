@@ -48,23 +48,18 @@ class MetricsWatcher(Protocol):
 
     def event(self, claim: Claim, worker_id: str, event: Event) -> None:
         """Hear a point of an attempt's journal."""
-        ...
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
         """Hear a line that was printed."""
-        ...
 
     def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Hear what the worker does."""
-        ...
 
     def close(self, timeout_seconds: float) -> None:
         """Send the last numbers."""
-        ...
 
     def page(self) -> tuple[str, bytes]:
         """Render for ``/metrics``: the type of the content, and the content."""
-        ...
 
 
 def start(

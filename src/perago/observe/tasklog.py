@@ -30,7 +30,6 @@ class Logs(Protocol):
 
     def log(self, task_id: str, text: str) -> None:
         """Add text to the task's own log, or raise a ``PeragoError``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

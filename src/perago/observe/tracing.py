@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _FLUSH_MILLIS: Final = 500.0
 """Executors are ended with SIGKILL: what waits longer than this may never be sent."""
 _starting = threading.Lock()
-_started: dict[int, Tracing] = {}
+_started: dict[int, AttemptTracing] = {}
 Tell = Callable[[dict[str, object]], None]
 
 
-class Tracing:
+class AttemptTracing:
     """What makes spans in this process, or does nothing at no cost."""
 
     def __init__(self, provider: TracerProvider | None, secrets: Secrets) -> None:
@@ -74,7 +74,7 @@ class Tracing:
             self._provider.force_flush(round(timeout_seconds * 1000))
 
 
-def start(settings: Settings, warn: Warn | None = None) -> Tracing:
+def start(settings: Settings, warn: Warn | None = None) -> AttemptTracing:
     """Get this process ready to trace; all executors of a process share one."""
     with _starting:
         found = _started.get(os.getpid())
@@ -82,7 +82,7 @@ def start(settings: Settings, warn: Warn | None = None) -> Tracing:
             provider = None
             if exported("traces", os.environ):
                 provider = attempt_to(lambda: _provider(settings), "traces", warn or _to_stderr)
-            found = _started[os.getpid()] = Tracing(provider, Secrets.of(settings))
+            found = _started[os.getpid()] = AttemptTracing(provider, Secrets.of(settings))
         return found
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from perago.process import belongings
+from perago.process import process_state
 from perago.process.forks import ForkWatch
 
 
@@ -15,7 +15,7 @@ def around_bodies() -> Callable[[], AbstractContextManager[None]]:
 
     A thread among others has no process to itself, so there it does nothing.
     """
-    forks, mine = ForkWatch(), belongings.own()
+    forks, mine = ForkWatch(), process_state.own()
 
     @contextmanager
     def around() -> Iterator[None]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from perago.errors import PeragoError, RuntimeConfigError
-from perago.process import belongings
+from perago.process import process_state
 from perago.process.channel import ExecutorsEnd
 from perago.process.messages import (
     Alive,
@@ -20,8 +20,8 @@ from perago.process.messages import (
     Done,
     Message,
     Ready,
-    Said,
-    Unready,
+    StartFailure,
+    WorkMessages,
     body_of,
     decode,
     encode,
@@ -62,7 +62,7 @@ class Executor:
         try:
             work = make(self)
         except BaseException as error:  # noqa: BLE001 - also a SystemExit of a user's module
-            self._send(Unready(as_start_error(error), traceback.format_exc()))
+            self._send(StartFailure(as_start_error(error), traceback.format_exc()))
             return
         # Both live as long as the process, and end with it: there is nobody to join them.
         threading.Thread(target=self._listen, name="perago-listener", daemon=True).start()
@@ -82,7 +82,7 @@ class Executor:
         self._flush()
         self._tokens.pop(claim.execution_id, None)
         self._execution_id = ""
-        last = bool(belongings.own().spoiled) or outcome.unexpected
+        last = bool(process_state.own().spoiled) or outcome.unexpected
         try:
             done = encode(Done(claim.execution_id, outcome, last))
         except (TypeError, ValueError, RecursionError) as error:  # it is not plain JSON
@@ -138,7 +138,7 @@ class Executor:
             return
         bodies, self._buffer = tuple(self._buffer), []
         self._sent_at = time.monotonic()
-        self._channel.send(encode(Said(self._execution_id, bodies)))
+        self._channel.send(encode(WorkMessages(self._execution_id, bodies)))
 
     def _send(self, item: Message) -> None:
         with self._sending:

@@ -40,7 +40,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Unready:
+class StartFailure:
     """The work could not be made."""
 
     error: PeragoError
@@ -48,7 +48,7 @@ class Unready:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class WorkMessages:
     """Messages of the work; ``bodies`` were written as JSON where they were said."""
 
     execution_id: str
@@ -56,7 +56,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedMessages:
     """The same on the other side."""
 
     execution_id: str
@@ -88,13 +88,13 @@ class Cancel:
     execution_id: str
 
 
-Message = Ready | Unready | Said | Alive | Done | Cancel | Claim
-Received = Ready | Unready | Heard | Alive | Done | Cancel | Claim
+Message = Ready | StartFailure | WorkMessages | Alive | Done | Cancel | Claim
+Received = Ready | StartFailure | ReceivedMessages | Alive | Done | Cancel | Claim
 
 
 def encode(message: Message) -> bytes:
     """Write a message; ``ValueError`` for a claim or an outcome that is not plain JSON."""
-    if isinstance(message, Said):
+    if isinstance(message, WorkMessages):
         head = _dumps(["said", message.execution_id])[:-1].encode()
         return b"%s,[%s]]" % (head, b",".join(message.bodies))
     fields = _fields(message)
@@ -107,7 +107,7 @@ def _fields(message: Message) -> Sequence[object]:
     match message:
         case Ready() | Alive():
             return [type(message).__name__.lower()]
-        case Unready(error, detail):
+        case StartFailure(error, detail):
             return ["unready", type(error).__name__, error.message, error.remedy, detail]
         case Done(execution_id, outcome, last):
             told = outcome.status, outcome.output, outcome.reason, outcome.phase, outcome.fence
@@ -153,16 +153,16 @@ def decode(data: bytes) -> Received:
     return found
 
 
-def _unready(kind: str, message: str, remedy: str, detail: str) -> Unready:
+def _unready(kind: str, message: str, remedy: str, detail: str) -> StartFailure:
     found = getattr(errors, _text(kind), None)
     error: type[PeragoError] = RuntimeConfigError
     if isinstance(found, type) and issubclass(found, PeragoError):
         error = found
-    return Unready(error(_text(message), remedy=_text(remedy)), _text(detail))
+    return StartFailure(error(_text(message), remedy=_text(remedy)), _text(detail))
 
 
-def _heard(execution_id: str, bodies: Any) -> Heard:
-    return Heard(_text(execution_id), tuple(_object(body) for body in bodies))
+def _heard(execution_id: str, bodies: Any) -> ReceivedMessages:
+    return ReceivedMessages(_text(execution_id), tuple(_object(body) for body in bodies))
 
 
 def _done(execution_id: str, last: object, told: Any) -> Done:

@@ -19,12 +19,12 @@ from perago.process import messages
 from perago.process.lines import LineReader
 from perago.process.reports import (
     Died,
+    ExecutorState,
     Finished,
     Make,
     Message,
     Output,
     Report,
-    Seen,
     StartFailed,
 )
 from perago.process.slot import ExecutorProcess, Recipe, Slot, spawn
@@ -141,9 +141,9 @@ class ProcessPool:
                 return True
         return False
 
-    def look(self) -> list[Seen]:
+    def look(self) -> list[ExecutorState]:
         return [
-            Seen(
+            ExecutorState(
                 executor_id=executor.executor_id,
                 number=executor.number,
                 pid=executor.process.pid or 0,
@@ -268,7 +268,7 @@ class ProcessPool:
             case messages.Ready():
                 executor.ready = True
                 self._deaths_before_ready = 0
-            case messages.Heard(execution_id, bodies):
+            case messages.ReceivedMessages(execution_id, bodies):
                 self._reports.extend(
                     Message(executor.executor_id, execution_id, body) for body in bodies
                 )
@@ -280,7 +280,7 @@ class ProcessPool:
                 self._reports.append(Finished(executor.executor_id, execution_id, outcome))
                 if last:
                     self._end(slot)
-            case messages.Unready(error, detail):
+            case messages.StartFailure(error, detail):
                 self._end(slot)
                 self._give_up(error, detail)
 

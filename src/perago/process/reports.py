@@ -23,16 +23,13 @@ class ExecutorChannel(Protocol):
     @property
     def number(self) -> int:
         """Return the executor's place in the pool, from 1; its successor has the same."""
-        ...
 
     @property
     def token(self) -> CancellationToken:
         """Return the token of the claim that runs now."""
-        ...
 
     def __call__(self, body: Body) -> None:
         """Send a message; many short ones in a row may travel together."""
-        ...
 
 
 Make = Callable[[ExecutorChannel], Work]
@@ -88,7 +85,7 @@ Report = Message | Output | Finished | Died | StartFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ExecutorState:
     """An executor as it stands; times are monotonic, ``pid`` is 0 for a thread."""
 
     executor_id: str
@@ -108,31 +105,24 @@ class Executors(Protocol):
     @property
     def idle(self) -> tuple[str, ...]:
         """Return the ids of executors that are ready for a claim now."""
-        ...
 
     def want(self, count: int) -> None:
         """See to it that this many executors exist or are starting, up to the pool's size."""
-        ...
 
     def submit(self, claim: Claim, executor_id: str) -> None:
         """Give a claim to an idle executor."""
-        ...
 
     def poll(self, timeout_seconds: float) -> list[Report]:
         """Wait for reports; may return early and empty, for instance when one became idle."""
-        ...
 
     def kill(self, execution_id: str) -> bool:
         """End an execution at once and reap its executor; False when it does not run here."""
-        ...
 
     def wake(self) -> None:
         """Make ``poll`` return; safe from a signal handler or another thread."""
-        ...
 
     def close(self, grace_seconds: float = 0.0) -> None:
         """Let running attempts end for a while, then kill; a second time is fine."""
-        ...
 
 
 class WatchedExecutors(Executors, Protocol):
@@ -140,12 +130,9 @@ class WatchedExecutors(Executors, Protocol):
 
     def cancel(self, execution_id: str) -> bool:
         """Tell an execution that nobody wants it; False when it does not run here."""
-        ...
 
     def end(self, executor_id: str) -> bool:
         """End an executor at once, whatever it does, and have it replaced without back-off."""
-        ...
 
-    def look(self) -> list[Seen]:
+    def look(self) -> list[ExecutorState]:
         """Return every executor there is, by number."""
-        ...

@@ -17,7 +17,7 @@ from typing import Self
 from perago.errors import UsageError
 from perago.process.executor import as_start_error, run
 from perago.process.messages import body_of
-from perago.process.reports import Body, Finished, Make, Message, Report, Seen, StartFailed
+from perago.process.reports import Body, ExecutorState, Finished, Make, Message, Report, StartFailed
 from perago.protocol.values import Claim
 from perago.tasks.cancellation import CancellationToken, holding
 
@@ -102,10 +102,10 @@ class ThreadPool:
             self.want(len(self._threads) + 1)
         return thread is not None
 
-    def look(self) -> list[Seen]:
+    def look(self) -> list[ExecutorState]:
         now = time.monotonic()  # A thread that does not get its turn keeps us from asking, too.
         return [
-            Seen(
+            ExecutorState(
                 executor_id=thread.executor_id,
                 number=thread.number,
                 pid=0,

@@ -35,7 +35,7 @@ class AttemptState:
     decision: events.PublicationDecided | None = None
     decided_at: float | None = None
     applied: events.Applied | None = None
-    published: events.Published | None = None
+    published: events.PublicationVerified | None = None
     adopted: events.Adopted | None = None
     outcome: events.OutcomeDecided | None = None
     traceback: events.Traceback | None = None
@@ -126,7 +126,7 @@ _KEPT: Final[Mapping[type[events.Event], str]] = {
     events.Changed: "changed",
     events.Uploaded: "uploaded",
     events.Applied: "applied",
-    events.Published: "published",
+    events.PublicationVerified: "published",
     events.Adopted: "adopted",
     events.OutcomeDecided: "outcome",
     events.Traceback: "traceback",

@@ -110,7 +110,7 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
-class Unwritten:
+class NotOfType:
     """Rows whose text does not say a value of the type."""
 
     column: str
@@ -137,7 +137,7 @@ class Orphans:
 
 
 @dataclass(frozen=True, slots=True)
-class Untrue:
+class NotTrue:
     """Rows for which a SQL expression is not true."""
 
     sql: str
@@ -150,11 +150,11 @@ class Mean:
     column: str
 
 
-Measure = Nulls | Outside | Unwritten | Repeated | Orphans | Untrue | Mean
+Measure = Nulls | Outside | NotOfType | Repeated | Orphans | NotTrue | Mean
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Measured:
     """What an engine found: a number of rows, or a value, or why it could not look."""
 
     count: int = 0
@@ -169,7 +169,7 @@ class Table:
 
     columns: Mapping[str, str]
     rows: int
-    found: Mapping[Measure, Found] = field(default_factory=dict)
+    found: Mapping[Measure, Measured] = field(default_factory=dict)
     written: bool = False
     problem: str = ""
 
@@ -184,7 +184,7 @@ def refuse(measure: Measure, columns: Mapping[str, str]) -> str | None:
             return _refuse_comparison(measure, column, columns[column])
         case Mean(column) if kind_of(columns[column]) != "number":
             return f"column {column!r} is of type {columns[column]}, not a number"
-        case Unwritten(column, type_name) if kind_of(type_name) is None:
+        case NotOfType(column, type_name) if kind_of(type_name) is None:
             return f"column {column!r} is text, which cannot hold a value of type {type_name}"
         case Repeated(keys) | Orphans(keys):
             return next(filter(None, (_refuse_key(key, columns[key]) for key in keys)), None)
@@ -243,21 +243,23 @@ def _columns_of(measure: Measure) -> tuple[str, ...]:
     match measure:
         case Repeated(columns) | Orphans(columns):
             return columns
-        case Untrue():
+        case NotTrue():
             return ()
         case _:
             return (measure.column,)
 
 
-def mean_of(column: str, total: Decimal | float | None, count: int) -> Found:
+def mean_of(column: str, total: Decimal | float | None, count: int) -> Measured:
     """Make a mean of the sum of ``count`` values; sums of whole numbers and decimals are exact."""
     if not count:
-        return Found()
+        return Measured()
     if total is None or (isinstance(total, Decimal) and not _is_held(total)):
-        return Found(problem=f"the values of {column!r} have a sum of over {_MOST_DIGITS} digits")
+        return Measured(
+            problem=f"the values of {column!r} have a sum of over {_MOST_DIGITS} digits"
+        )
     if isinstance(total, Decimal):
-        return Found(value=float(Fraction(total) / count))
-    return Found(value=total / count)
+        return Measured(value=float(Fraction(total) / count))
+    return Measured(value=total / count)
 
 
 def _is_held(total: Decimal) -> bool:

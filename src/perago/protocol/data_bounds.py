@@ -21,7 +21,7 @@ _GREATEST = math.nextafter(math.inf, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class ColumnBounds:
     """What to compare a column with; ``allowed`` without a value means that nothing is inside."""
 
     low: Value | None = None
@@ -29,15 +29,17 @@ class Fitted:
     allowed: tuple[Value, ...] | None = None
 
 
-NOTHING = Fitted(allowed=())
+NOTHING = ColumnBounds(allowed=())
 
 
-def fit(item: Outside, type_name: str) -> Fitted:
+def fit(item: Outside, type_name: str) -> ColumnBounds:
     """Express the bounds of a measure in values of a column's type."""
     to_low, to_high = _rounding(item, type_name)
     if item.allowed is not None:
         both = ((to_low(bound), to_high(bound)) for bound in item.allowed)
-        return Fitted(allowed=tuple(low for low, high in both if low == high and low is not None))
+        return ColumnBounds(
+            allowed=tuple(low for low, high in both if low == high and low is not None)
+        )
     low = None if item.low is None else to_low(item.low)
     high = None if item.high is None else to_high(item.high)
     ends = _ends(type_name) if item.kind == "number" else None
@@ -47,7 +49,7 @@ def fit(item: Outside, type_name: str) -> Fitted:
             return NOTHING
         low = None if low is None or low <= least else low  # type: ignore[operator]
         high = None if high is None or high >= most else high  # type: ignore[operator]
-    return Fitted(low, high)
+    return ColumnBounds(low, high)
 
 
 Rounded = Callable[[Bound], Value | None]

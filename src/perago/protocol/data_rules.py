@@ -12,13 +12,13 @@ from perago.protocol.data import (
     DataGuard,
     Mean,
     Measure,
+    NotOfType,
+    NotTrue,
     Nulls,
     Orphans,
     Outside,
     Repeated,
     Table,
-    Untrue,
-    Unwritten,
     kind_of,
     missing,
 )
@@ -43,7 +43,7 @@ class RequireSchema(DataGuard):
         if not written:
             return ()
         return tuple(
-            Unwritten(name, kind, written_pattern(kind) or WRITTEN[kind_of(kind) or "text"])
+            NotOfType(name, kind, written_pattern(kind) or WRITTEN[kind_of(kind) or "text"])
             for name, kind in self.columns
             if kind_of(kind) != "text"
         )
@@ -60,7 +60,7 @@ class RequireSchema(DataGuard):
         found += [
             f"{count} values of {measure.column!r} are not {measure.type_name}"
             for measure in self.measures(written=table.written)
-            if isinstance(measure, Unwritten) and (count := table.found[measure].count)
+            if isinstance(measure, NotOfType) and (count := table.found[measure].count)
         ]
         return _listed(found)
 
@@ -214,7 +214,7 @@ class Expect(_Counting):
 
     def measures(self, *, written: bool = False) -> tuple[Measure, ...]:  # noqa: ARG002 - the port
         """Count rows of which it is not true."""
-        return (Untrue(self.sql),)
+        return (NotTrue(self.sql),)
 
     def said(self, measure: Measure) -> str:  # noqa: ARG002 - the port
         """Quote it."""

@@ -30,11 +30,11 @@ from perago.protocol.events import (
     PhaseBegan,
     PhaseEnded,
     PublicationDecided,
-    Published,
+    PublicationVerified,
     SparkStarted,
     SparkStarting,
     Traceback,
-    Unknown,
+    UnknownEvent,
     Uploaded,
     Warned,
 )
@@ -46,7 +46,7 @@ KINDS: Final[Mapping[str, type[Event]]] = {
     kind.NAME: kind
     for kind in (
         *(Claimed, Downloaded, Changed, BranchCreated, Uploaded, Committed),
-        *(PublicationDecided, Applied, Published),
+        *(PublicationDecided, Applied, PublicationVerified),
         *(SparkStarting, SparkStarted, LeftoversRemoved, GuardAsked, MetricRecorded),
         *(Adopted, NotAdopted, OutcomeUnknown, Warned, Traceback, OutcomeDecided, CompletionLost),
         Moved,
@@ -63,9 +63,9 @@ def read(name: str, facts: Mapping[str, object]) -> Event:
         return replace(found, **_fitting(type(found), facts, skip="phase"))
     kind = KINDS.get(name)
     try:
-        return Unknown(name, facts) if kind is None else kind(**_fitting(kind, facts))
+        return UnknownEvent(name, facts) if kind is None else kind(**_fitting(kind, facts))
     except TypeError:  # A fact without a default is missing.
-        return Unknown(name, facts)
+        return UnknownEvent(name, facts)
 
 
 def _fitting(kind: type[Event], facts: Mapping[str, object], skip: str = "") -> dict[str, Any]:

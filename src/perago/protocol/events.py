@@ -216,7 +216,7 @@ class Applied(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Published(Event):
+class PublicationVerified(Event):
     """The publication was read back and is what was decided."""
 
     NAME = "published"
@@ -375,7 +375,7 @@ class Moved(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown(Event):
+class UnknownEvent(Event):
     """Something that this version does not understand."""
 
     what: str = ""

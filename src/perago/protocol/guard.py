@@ -46,7 +46,6 @@ class FileGuard(Protocol):
 
     def violation(self, tree: Tree) -> str | None:
         """Say what is wrong with the tree, or None."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

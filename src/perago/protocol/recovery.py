@@ -34,13 +34,13 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Halfway:
+class HalfReplaced:
     """Our intent to replace is the head: the second half is due (K3)."""
 
     intent: str
 
 
-Settlement = Landed | StillUnknown | Halfway | Lost
+Settlement = Landed | StillUnknown | HalfReplaced | Lost
 
 
 def settle(decision: Write, head: Commit, execution_id: str) -> Settlement:
@@ -54,7 +54,7 @@ def settle(decision: Write, head: Commit, execution_id: str) -> Settlement:
         if head.id == wanted:
             return Landed(head.id)
         if is_intent(head) and head.parents == (decision.head, wanted):
-            return Halfway(head.id)
+            return HalfReplaced(head.id)
     if head.id == decision.head:
         return StillUnknown()
     return Lost(head.id)
@@ -65,7 +65,7 @@ def wanted_by(decision: Write) -> str:
     return decision.to if isinstance(decision, Relocate) else decision.source
 
 
-class Answer(Enum):
+class PublishAnswer(Enum):
     """How a call under ``hard`` ended, when it did not simply succeed."""
 
     UNKNOWN = "no answer, or one that says nothing"
@@ -83,7 +83,7 @@ class Next(Enum):
     GIVE_UP = "fail with the answer"
 
 
-def proceed(state: Settlement, answer: Answer, *, resetting: bool) -> Next:
+def proceed(state: Settlement, answer: PublishAnswer, *, resetting: bool) -> Next:
     """Choose what to do after a call under ``hard``, by what the target shows (P6, P8, K3).
 
     ``resetting`` tells that the intent has landed and its second half was asked for.
@@ -91,12 +91,12 @@ def proceed(state: Settlement, answer: Answer, *, resetting: bool) -> Next:
     match state:
         case Landed():
             return Next.DONE
-        case Halfway():
+        case HalfReplaced():
             # A reset to "<branch>^2" that comes twice finds no second parent and changes nothing.
-            return Next.GIVE_UP if resetting and answer is Answer.REFUSED else Next.RESET
+            return Next.GIVE_UP if resetting and answer is PublishAnswer.REFUSED else Next.RESET
         case StillUnknown() if not resetting:
             # The head is the expected one and yet it was refused: another hook, or no permission.
-            return Next.SEND if answer is Answer.UNKNOWN else Next.GIVE_UP
+            return Next.SEND if answer is PublishAnswer.UNKNOWN else Next.GIVE_UP
         case _:
-            refused = answer is Answer.REFUSED and not resetting
+            refused = answer is PublishAnswer.REFUSED and not resetting
             return Next.GIVE_UP if refused else Next.LOST

@@ -31,7 +31,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ExecutorSample:
     """An executor as the watchdog sees it; ``bytes`` is None where it cannot be told."""
 
     ready: bool
@@ -43,7 +43,7 @@ class Sight:
     first_bytes: int | None = None
 
 
-def judge(sight: Sight, limits: Limits) -> HealthVerdict:
+def judge(sight: ExecutorSample, limits: Limits) -> HealthVerdict:
     """Decide about one executor."""
     if not sight.ready:
         late = sight.age_seconds >= limits.start_seconds
@@ -59,7 +59,7 @@ def judge(sight: Sight, limits: Limits) -> HealthVerdict:
     return HealthVerdict.RECYCLE if _bloated(sight, limits) else HealthVerdict.KEEP
 
 
-def _bloated(sight: Sight, limits: Limits) -> bool:
+def _bloated(sight: ExecutorSample, limits: Limits) -> bool:
     if limits.max_bytes is None or sight.bytes is None or sight.first_bytes is None:
         return False
     big = sight.bytes > BLOATED_SHARE * limits.max_bytes

@@ -14,7 +14,7 @@ from perago.protocol.values import ChangeSet
 from perago.settings import SparkSettings
 from perago.spark import direct
 from perago.spark.errors import explained
-from perago.spark.places import DirectPlace, LocalPlace, NearbyPlace, Place, Salts
+from perago.spark.places import AppendSalts, DirectPlace, LocalPlace, NearbyPlace, TablePlace
 from perago.spark.session import AttemptSession
 from perago.spark.sharing import check_shared
 from perago.spark.workspace import SparkWorkspace
@@ -111,8 +111,8 @@ def _session(need: SparkNeed, site: Site, settings: SparkSettings) -> AttemptSes
     )
 
 
-def _place(site: Site, session: AttemptSession, *, nearby: bool) -> Place | None:
-    salts = Salts(site.step)
+def _place(site: Site, session: AttemptSession, *, nearby: bool) -> TablePlace | None:
+    salts = AppendSalts(site.step)
     if site.in_place is not None:
         stored = site.in_place
         return NearbyPlace(stored, session.check, salts) if nearby else DirectPlace(stored)

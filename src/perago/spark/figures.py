@@ -8,7 +8,7 @@ from perago.history.figures import (
     COUNTS,
     SHARES,
     WRITES,
-    Chosen,
+    AttemptFilter,
     Spread,
     Tallies,
     TaskFigures,
@@ -22,7 +22,7 @@ _BYTES = ("bytes_read", "bytes_written")
 
 
 def report(
-    attempts: DataFrame, wanted: Chosen, most: int
+    attempts: DataFrame, wanted: AttemptFilter, most: int
 ) -> tuple[list[TaskFigures], list[tuple[str, float, float]]]:
     """Return the figures of the attempts that count, and the newest of their publications."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as everybody calls it

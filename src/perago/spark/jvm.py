@@ -13,7 +13,7 @@ from perago.errors import RuntimeConfigError
 from perago.protocol.spark import Application
 from perago.settings import SparkSettings
 from perago.spark import udfs
-from perago.spark.launch import Launched, configuration, launch, python_of
+from perago.spark.launch import RunningJvm, configuration, launch, python_of
 from perago.spark.packaging import collect, same_path
 from perago.spark.reach import reach
 
@@ -29,7 +29,7 @@ class Jvm:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._launched: Launched | None = None
+        self._launched: RunningJvm | None = None
         self._application: Application | None = None
         self._base: Any = None
         self._users = 0

@@ -71,7 +71,7 @@ appender.stderr.layout.pattern = spark %p %c{{1}}: %m%n%ex{{8}}
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class RunningJvm:
     """A JVM that runs: py4j's gateway to it, the process, and where it keeps what it spills."""
 
     gateway: Any
@@ -80,7 +80,7 @@ class Launched:
     listener: threading.Thread
 
 
-def launch(application: Application, settings: SparkSettings) -> Launched:
+def launch(application: Application, settings: SparkSettings) -> RunningJvm:
     """Start a JVM for an application; a missing or wrong Java is said in one sentence."""
     java.check()
     from pyspark import SparkConf  # noqa: PLC0415 - an optional extra, and slow to import
@@ -112,7 +112,7 @@ def launch(application: Application, settings: SparkSettings) -> Launched:
             remedy="check the master, packages and conf of the task's SparkSpec",
         ) from None
     os.close(write_end)
-    return Launched(gateway, gateway.proc, scratch, listener)
+    return RunningJvm(gateway, gateway.proc, scratch, listener)
 
 
 def configuration(

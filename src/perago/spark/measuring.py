@@ -19,16 +19,16 @@ from perago.protocol.data import (
     SHOWN,
     WHOLE_TYPES,
     WRITTEN,
-    Found,
     Mean,
     Measure,
+    Measured,
+    NotOfType,
+    NotTrue,
     Nulls,
     Orphans,
     Outside,
     Repeated,
     Table,
-    Untrue,
-    Unwritten,
     decimal_of,
     mean_of,
     missing,
@@ -37,7 +37,7 @@ from perago.protocol.data import (
 )
 from perago.protocol.data_bounds import Value, fit
 from perago.spark.errors import is_cancelled, sentence
-from perago.spark.places import Place, Stored
+from perago.spark.places import Stored, TablePlace
 
 _WIDEST = 40
 # In a session of their own, guards read the same whatever the author has set.
@@ -69,7 +69,7 @@ def reading_session(session: SparkSession, own: SparkSession) -> SparkSession:
 
 
 def measure(
-    session: SparkSession, place: Place, table: str, wanted: Sequence[Measure]
+    session: SparkSession, place: TablePlace, table: str, wanted: Sequence[Measure]
 ) -> Table | None:
     """Take all measures of one table; None when there is no such table."""
     stored = place.table(table)
@@ -103,16 +103,16 @@ def _read(session: SparkSession, stored: Stored) -> DataFrame:
     return reader.load(stored.address)
 
 
-def _measured(df: DataFrame, stored: Stored, place: Place, wanted: Sequence[Measure]) -> Table:
+def _measured(df: DataFrame, stored: Stored, place: TablePlace, wanted: Sequence[Measure]) -> Table:
     columns = {field.name: field.dataType.simpleString() for field in df.schema.fields}
-    found: dict[Measure, Found] = {}
+    found: dict[Measure, Measured] = {}
     sums: dict[Measure, Column] = {}
     written = stored.format == "csv"
     for item in dict.fromkeys(wanted):
-        if isinstance(item, Unwritten) and not written:
+        if isinstance(item, NotOfType) and not written:
             continue
         if problem := _refused(item, columns, df):
-            found[item] = Found(problem=problem)
+            found[item] = Measured(problem=problem)
         elif isinstance(item, Orphans):
             found[item] = _orphans(df, item, place)
         else:
@@ -129,14 +129,14 @@ def _measured(df: DataFrame, stored: Stored, place: Place, wanted: Sequence[Meas
         if isinstance(item, Mean):
             found[item] = mean_of(item.column, value["total"], value["count"])
         else:
-            found[item] = Found(int(value or 0))
+            found[item] = Measured(int(value or 0))
     for item, samples in _samples(df, [one for one in sums if found[one].count], columns).items():
-        found[item] = Found(found[item].count, samples=samples)
+        found[item] = Measured(found[item].count, samples=samples)
     return Table(columns, int(row["rows"]), found, written=written)
 
 
 def _refused(item: Measure, columns: Mapping[str, str], df: DataFrame) -> str | None:
-    if isinstance(item, Untrue):
+    if isinstance(item, NotTrue):
         try:
             kind = df.select(F.expr(item.sql).alias("told")).schema["told"].dataType.simpleString()
         except PySparkException as error:
@@ -173,9 +173,9 @@ def _bad(item: Measure, columns: Mapping[str, str]) -> Column:
     match item:
         case Nulls(column):
             return _name(column).isNull()
-        case Unwritten(column):
+        case NotOfType(column):
             return _name(column).isNotNull() & ~_name(column).rlike(item.pattern)
-        case Untrue(sql):
+        case NotTrue(sql):
             return ~F.coalesce(F.expr(sql), F.lit(False))  # noqa: FBT003 - a literal of SQL
         case Outside():
             inside = _inside(item, columns[item.column])
@@ -217,21 +217,21 @@ def _comparable(item: Outside, type_name: str) -> Column:
     return value
 
 
-def _orphans(df: DataFrame, item: Orphans, place: Place) -> Found:
+def _orphans(df: DataFrame, item: Orphans, place: TablePlace) -> Measured:
     stored = place.table(item.other)
     if stored is None:
-        return Found(problem=f"there is no table at {item.other!r}")
+        return Measured(problem=f"there is no table at {item.other!r}")
     if stored.problem:
-        return Found(problem=f"{item.other!r} {stored.problem}")
+        return Measured(problem=f"{item.other!r} {stored.problem}")
     other = _read(df.sparkSession, stored)
     for one, two in zip(item.columns, item.other_columns, strict=True):
         if two not in other.columns:
-            return Found(problem=f"of {item.other!r}, {missing(two, other.columns)}")
+            return Measured(problem=f"of {item.other!r}, {missing(two, other.columns)}")
         types = (
             found.schema[name].dataType.simpleString() for found, name in ((df, one), (other, two))
         )
         if problem := refuse_pair(*types):
-            return Found(problem=problem)
+            return Measured(problem=problem)
     keys = [f"k{number}" for number in range(len(item.columns))]
     theirs = _texts(other, item.other_columns, keys).distinct()
     ours = _texts(df.where(_complete(item.columns)), item.columns, keys)
@@ -242,7 +242,7 @@ def _orphans(df: DataFrame, item: Orphans, place: Place) -> Found:
     ).collect()[0]
     pairs = (zip(item.columns, found, strict=True) for found in row["s"] or ())
     samples = tuple(", ".join(f"{name}={value}" for name, value in pair) for pair in pairs)
-    return Found(int(row["n"] or 0), samples=samples)
+    return Measured(int(row["n"] or 0), samples=samples)
 
 
 def _texts(df: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
@@ -267,7 +267,7 @@ def _samples(
             shown = [*(f"k{number}" for number in range(len(item.columns))), "times"]
             names = [*item.columns, "times"]
         else:
-            first = [item.column] if isinstance(item, Nulls | Outside | Unwritten) else []
+            first = [item.column] if isinstance(item, Nulls | Outside | NotOfType) else []
             names = shown = list(dict.fromkeys([*first, *columns]))[:SHOWN]
             rows = df.where(_bad(item, columns))
         told = F.concat_ws(", ", *(_told(*pair) for pair in zip(shown, names, strict=True)))

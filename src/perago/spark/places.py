@@ -38,7 +38,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class SaveMode:
     """What becomes of a table that is there already; maybe only of the partitions written."""
 
     mode: str
@@ -52,7 +52,7 @@ class How:
 
 
 @dataclass(frozen=True, slots=True)
-class Salts:
+class AppendSalts:
     """What keeps rows that are appended twice in two files, however equal they are.
 
     A retry of the step makes the same ones again.
@@ -61,7 +61,7 @@ class Salts:
     step: str = ""
     _counts: defaultdict[str, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
 
-    def of(self, path: str, how: How, base: str = "") -> str:
+    def of(self, path: str, how: SaveMode, base: str = "") -> str:
         """Return the salt of the next write to a path; a table that is replaced has none."""
         if how.mode != "append":
             return ""
@@ -72,35 +72,29 @@ Write = Callable[[str, str], None]
 """Writes a table: in a save mode, to an address."""
 
 
-class Place(Protocol):
+class TablePlace(Protocol):
     """Paths are those of the workspace, checked already."""
 
     def source(self, path: str) -> str:
         """Say where to read a path."""
-        ...
 
     def target(self, path: str) -> str:
         """Say where to write a path."""
-        ...
 
     def paths(self, path: str) -> Sequence[str]:
         """List the files at a path and below it, as they are now."""
-        ...
 
     def table(self, path: str) -> Stored | None:
         """Find a table; None when there is no file."""
-        ...
 
-    def save(self, path: str, how: How, write: Write) -> bool:
+    def save(self, path: str, how: SaveMode, write: Write) -> bool:
         """Have a table written, where and in which mode this place can take it.
 
         True: files that Spark may have seen have other names now.
         """
-        ...
 
     def scrub(self) -> None:
         """Remove what Spark left beside data."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +105,7 @@ class LocalPlace:
     before: Mapping[str, object]
     dropped: Callable[[Sequence[str]], None] = lambda _: None
     """Told what was removed."""
-    salts: Salts = field(default_factory=Salts)
+    salts: AppendSalts = field(default_factory=AppendSalts)
 
     def source(self, path: str) -> str:
         """Read and write at the same place."""
@@ -136,7 +130,7 @@ class LocalPlace:
         names = tuple(name for name, _ in partition_of(first) or ())
         return Stored(address, files.format, files.problem, names, f"{address}/{first}")
 
-    def save(self, path: str, how: How, write: Write) -> bool:
+    def save(self, path: str, how: SaveMode, write: Write) -> bool:
         """Leave it to Spark, then name what is new by its content."""
         before = files_below(self.root, path)
         write(how.mode, self.target(path))
@@ -220,7 +214,7 @@ class DirectPlace:
         names = tuple(name for name, _ in partition_of(first) or ())
         return Stored(address, *kind_of(sizes), names, f"{address}/{first}")
 
-    def save(self, path: str, how: How, write: Write) -> bool:
+    def save(self, path: str, how: SaveMode, write: Write) -> bool:
         """Leave it to Spark, except single partitions: its committer cannot replace those.
 
         Names stay as they are: to rename an object is to copy it.
@@ -255,9 +249,9 @@ class NearbyPlace(DirectPlace):
 
     check: Callable[[], None]
     """Raises when the attempt is lost."""
-    salts: Salts = field(default_factory=Salts)
+    salts: AppendSalts = field(default_factory=AppendSalts)
 
-    def save(self, path: str, how: How, write: Write) -> bool:
+    def save(self, path: str, how: SaveMode, write: Write) -> bool:
         """Write to the scratch directory, then bring the files to where the mode wants them."""
         self.target(path)  # Refuses a task that is read-only.
         before = set() if how.mode == "append" else self._data(path)

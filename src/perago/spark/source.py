@@ -133,18 +133,18 @@ class PeragoSource(DataSource):
             )
         return str(what)
 
-    def _branch(self) -> Branch:
+    def _branch(self) -> SourceBranch:
         repository = self.options.get("repository")
         if not repository:
             raise UsageError("objects of which repository?", remedy="give the option 'repository'")
         name = self.options.get("branch", "main")
-        return Branch(
+        return SourceBranch(
             repository, name, self.options.get("ref", name), self.options.get("prefix", "")
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class SourceBranch:
     """What of a repository is read."""
 
     repository: str
@@ -159,7 +159,7 @@ class Branch:
         return f"{stripped}/" if stripped else ""
 
 
-class Part(InputPartition):
+class SourcePartition(InputPartition):
     """One part of a table."""
 
     def __init__(self, commit: str, span: KeyRange) -> None:
@@ -180,7 +180,7 @@ class Rows(InputPartition):
 class ObjectsReader(DataSourceReader):
     """Lists a commit in parts; a condition on the key lists less."""
 
-    def __init__(self, origin: Origin, branch: Branch, partitions: int) -> None:
+    def __init__(self, origin: Origin, branch: SourceBranch, partitions: int) -> None:
         self._origin = origin
         self._branch = branch
         self._count = partitions
@@ -200,10 +200,10 @@ class ObjectsReader(DataSourceReader):
             if self._root is None or self._span is None:
                 return []
             listed = Listed(store, self._branch.repository, commit, self._root)
-            return [Part(commit, span) for span in listed.split(self._count, self._span)]
+            return [SourcePartition(commit, span) for span in listed.split(self._count, self._span)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Part):
+        if not isinstance(partition, SourcePartition):
             return
         with self._origin.open() as store:
             root = self._root or ""
@@ -284,7 +284,7 @@ class EventsReader(DataSourceReader):
 class BranchReader(DataSourceReader):
     """The publications of one branch, with those that only their commits tell of."""
 
-    def __init__(self, origin: Origin, branch: Branch) -> None:
+    def __init__(self, origin: Origin, branch: SourceBranch) -> None:
         self._origin = origin
         self._branch = branch
 

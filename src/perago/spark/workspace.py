@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from perago.errors import UnsafePathError, UsageError
 from perago.protocol.paths import refuse_path
 from perago.protocol.values import ChangeSet
-from perago.spark.places import GLOB, How, Place
+from perago.spark.places import GLOB, SaveMode, TablePlace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -32,7 +32,7 @@ class SparkWorkspace:
     """
 
     def __init__(
-        self, session: AttemptSession, place: Place, changes: Callable[[], ChangeSet]
+        self, session: AttemptSession, place: TablePlace, changes: Callable[[], ChangeSet]
     ) -> None:
         self._session = session
         self._place = place
@@ -76,7 +76,7 @@ class SparkWorkspace:
             _refuse_own_source(df, path, target)
         renamed = self._place.save(
             path.removesuffix("/"),
-            How(mode, partitions, format.lower()),
+            SaveMode(mode, partitions, format.lower()),
             lambda how, where: writer.mode(how).save(where),
         )
         if renamed:  # A cached table knows the files under their first names.

@@ -15,17 +15,14 @@ class MetricRecorder(Protocol):
         self, name: str, value: float, *, labels: Mapping[str, str] | None = None
     ) -> None:
         """Add one sample of a distribution."""
-        ...
 
     def gauge(self, name: str, value: float, *, labels: Mapping[str, str] | None = None) -> None:
         """Set a current value."""
-        ...
 
     def timer(
         self, name: str, *, labels: Mapping[str, str] | None = None
     ) -> AbstractContextManager[None]:
         """Measure the seconds a ``with`` block takes."""
-        ...
 
 
 class Sink(Protocol):
@@ -33,7 +30,6 @@ class Sink(Protocol):
 
     def __call__(self, kind: str, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Take one sample."""
-        ...
 
 
 class SinkRecorder:

@@ -15,7 +15,6 @@ class NamedBranch(Protocol):
     @property
     def name(self) -> str:
         """Return its name."""
-        ...
 
 
 class ArrangedStore(Store, Protocol):
@@ -23,19 +22,15 @@ class ArrangedStore(Store, Protocol):
 
     def create_repository(self, name: str, branch: str = "main") -> Commit:
         """Make a repository whose default branch holds one empty commit."""
-        ...
 
     def branches(self, repository: str, *, hidden: bool = False) -> Sequence[NamedBranch]:
         """List branches; ``hidden`` adds the staging branches."""
-        ...
 
     def put(self, repository: str, branch: str, key: str, source: bytes) -> object:
         """Change one object of a branch; it is uncommitted until the branch is committed."""
-        ...
 
     def remove(self, repository: str, branch: str, key: str) -> None:
         """Delete one object of a branch; uncommitted until the branch is committed."""
-        ...
 
     def commit_branch(
         self,
@@ -45,12 +40,9 @@ class ArrangedStore(Store, Protocol):
         metadata: Mapping[str, str] | None = None,
     ) -> Commit:
         """Commit the uncommitted changes of a branch."""
-        ...
 
     def open_object(self, repository: str, ref: str, key: str) -> BinaryIO:
         """Open an object for reading."""
-        ...
 
     def close(self) -> None:
         """Close what is open."""
-        ...

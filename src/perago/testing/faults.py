@@ -35,11 +35,9 @@ class Fault(Protocol):
 
     def at(self, point: str, scene: Scene) -> None:
         """Act when the point is this fault's own."""
-        ...
 
     def around(self, call: str, action: Callable[[], object]) -> object:
         """Carry out a call of the store, or spoil it."""
-        ...
 
 
 class Counted:

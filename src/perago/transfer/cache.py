@@ -23,16 +23,16 @@ from perago.transfer import copying, trimming
 from perago.transfer.background_copies import BackgroundCopies
 from perago.transfer.cache_files import CacheFiles, new_draft, place_of
 from perago.transfer.creating import create
-from perago.transfer.packs import PACK_BYTES, PACKED_BYTES, Packs, Reading
+from perago.transfer.packs import PACK_BYTES, PACKED_BYTES, PackReader, Packs
 
 _RECENT_SECONDS = 600  # Used again so soon, a file keeps its time: one call less per file.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Known:
+class CachedContents:
     """Some contents, looked up together, to be copied out one by one."""
 
-    def __init__(self, cache: ContentCache, packed: Reading, contents: dict[str, str]) -> None:
+    def __init__(self, cache: ContentCache, packed: PackReader, contents: dict[str, str]) -> None:
         self._cache = cache
         self._packed = packed
         self._contents = contents
@@ -74,7 +74,7 @@ class ContentCache:
         self._size = trimming.Size(self._files, max_bytes, self.packs)
 
     @contextmanager
-    def reading(self, entries: Iterable[Entry]) -> Iterator[Known]:
+    def reading(self, entries: Iterable[Entry]) -> Iterator[CachedContents]:
         """Look contents up, to copy those out that are here."""
         self._background.wait()
         wanted = list(entries)
@@ -87,7 +87,7 @@ class ContentCache:
                 known = [(entry.size, contents.get(_tag(entry))) for entry in wanted]
                 keys += _keys(Entry(size, content) for size, content in known if content)
                 packed = stack.enter_context(self.packs.reading(keys, self._size.horizon()))
-            yield Known(self, packed, contents)
+            yield CachedContents(self, packed, contents)
 
     def put(self, entry: Entry, content: bytes | memoryview) -> None:
         """Remember a small content; quietly does nothing where that is not possible.

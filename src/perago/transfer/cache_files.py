@@ -39,7 +39,7 @@ _LENGTHS: Final = {
 }
 
 
-class Kept(NamedTuple):
+class CachedFile(NamedTuple):
     """A file with contents; in order, the least recently used first."""
 
     modified: float
@@ -103,18 +103,18 @@ class CacheFiles:
             return False
         return True
 
-    def contents(self) -> list[Kept]:
+    def contents(self) -> list[CachedFile]:
         """List the files with contents, if the directory is still ours."""
         self._claim_again()
         with self.top() as top:
             return [kept for above, ours in _places(top) for kept in _kept(top, above, ours)]
 
-    def drafts(self) -> list[Kept]:
+    def drafts(self) -> list[CachedFile]:
         """List what is on its way, or was when its process died."""
         with self.top() as top:
             return list(_kept(top, "", lambda name: _DRAFT.fullmatch(name) is not None))
 
-    def packs(self) -> list[Kept]:
+    def packs(self) -> list[CachedFile]:
         """List the packs; those that are there, whoever wrote them."""
         with self.top() as top:
             return list(_kept(top, PACKS, _is_pack))
@@ -171,13 +171,13 @@ def _is_content(algorithm: str, shard: str, name: str) -> bool:
     return name.startswith(shard) and _is_digest(algorithm, name)
 
 
-def _kept(top: int, above: str, ours: Callable[[str], bool]) -> Iterator[Kept]:
+def _kept(top: int, above: str, ours: Callable[[str], bool]) -> Iterator[CachedFile]:
     for name in filter(ours, _names(top, above)):
         path = f"{above}/{name}" if above else name
         with suppress(OSError), _opened(top, above) as fd:
             found = os.stat(name, dir_fd=fd, follow_symlinks=False)
             if stat.S_ISREG(found.st_mode):
-                yield Kept(found.st_mtime, found.st_size, path)
+                yield CachedFile(found.st_mtime, found.st_size, path)
 
 
 def _recognise(root: Path) -> bool:

@@ -29,7 +29,7 @@ class UnansweredError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What a server said, whole."""
 
     status: int
@@ -67,7 +67,7 @@ class HttpConnectionPool:
         seconds: float,
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send one request and read all of its answer, before so many seconds are over."""
         request = f"{method} {self._path}{target} HTTP/1.1\r\n".encode("ascii") + self._head
         if headers:
@@ -84,7 +84,7 @@ class HttpConnectionPool:
             connection.sendall(request)
             hearing = _heard(connection, deadline)
             keep = hearing.keep
-            return Answer(hearing.parser.get_status_code(), hearing.raw, hearing.body)
+            return HttpAnswer(hearing.parser.get_status_code(), hearing.raw, hearing.body)
         except TimeoutError as error:
             raise UnansweredError(f"nothing came within {seconds:g} s") from error
         except httptools.HttpParserError as error:

@@ -25,7 +25,7 @@ _CANDIDATES = 8
 _PRIVATE = 0o600
 
 
-class Reading:
+class PackReader:
     """The packs that some contents are in, open."""
 
     def __init__(self, places: dict[bytes, Place], opened: dict[int, int], fresh: set[int]) -> None:
@@ -63,7 +63,7 @@ class Packs:
         self._owner = 0
 
     @contextmanager
-    def reading(self, keys: Sequence[bytes], horizon: float) -> Iterator[Reading]:
+    def reading(self, keys: Sequence[bytes], horizon: float) -> Iterator[PackReader]:
         """Find contents; what is in a pack last written to before ``horizon`` is old."""
         places = self.index.places(keys) if keys else {}
         opened: dict[int, int] = {}
@@ -74,7 +74,7 @@ class Packs:
                     opened[pack] = self._files.open(_path(pack))
                     if os.fstat(opened[pack]).st_mtime > horizon:
                         fresh.add(pack)
-            yield Reading(places, opened, fresh)
+            yield PackReader(places, opened, fresh)
         finally:
             for fd in opened.values():
                 os.close(fd)

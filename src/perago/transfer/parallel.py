@@ -22,7 +22,7 @@ class _Stopped(Exception):  # noqa: N818 -- not an error: another item failed
     """Ends an item in the middle because something else failed."""
 
 
-class Allowance:
+class MemoryAllowance:
     """So many bytes in memory at a time, over all threads; one item may always go ahead."""
 
     def __init__(self, most: int) -> None:

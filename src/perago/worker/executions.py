@@ -14,7 +14,7 @@ from perago.worker.event_fanout import EventFanout
 from perago.worker.leasing import LeaseKeeper
 from perago.worker.post_mortem import DeadExecution, PostMortem
 from perago.worker.reporter import Reporter
-from perago.worker.runs import LEFT, TRACED, Run, Tally
+from perago.worker.runs import LEFT, TRACED, RunningExecution, WorkerTally
 
 CANCEL_SECONDS: Final = 5.0
 """How long a lost attempt may take to give up by itself."""
@@ -33,7 +33,7 @@ class Executions:
         post_mortem: PostMortem,
         fanout: EventFanout,
     ) -> None:
-        self.tally = Tally()
+        self.tally = WorkerTally()
         self.usual_seconds = NEVER_SEEN
         """How long an attempt takes these days."""
         self._pool = pool
@@ -42,21 +42,21 @@ class Executions:
         self._post_mortem = post_mortem
         self._fanout = fanout
         self._clock = fanout.clock
-        self._runs: dict[str, Run] = {}
-        self._unconfirmed: dict[str, Run] = {}
+        self._runs: dict[str, RunningExecution] = {}
+        self._unconfirmed: dict[str, RunningExecution] = {}
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[RunningExecution]:
         return iter(list(self._runs.values()))
 
-    def get(self, execution_id: str) -> Run | None:
+    def get(self, execution_id: str) -> RunningExecution | None:
         """Return one that is under way."""
         return self._runs.get(execution_id)
 
     @property
-    def working(self) -> list[Run]:
+    def working(self) -> list[RunningExecution]:
         """Return those that have an executor."""
         return [run for run in self._runs.values() if not run.reporting]
 
@@ -74,7 +74,7 @@ class Executions:
 
     def begin(self, claim: Claim, executor_id: str, worker_id: str) -> None:
         """Give a claim to an idle executor."""
-        self._runs[claim.execution_id] = Run(claim, worker_id, self._clock.now())
+        self._runs[claim.execution_id] = RunningExecution(claim, worker_id, self._clock.now())
         self._keeper.named(claim.execution_id, worker_id)
         self._pool.submit(claim, executor_id)
 
@@ -121,7 +121,7 @@ class Executions:
             self.tally.completed += outcome.completed
             self.tally.failed += not outcome.completed
 
-    def confirmed(self, run: Run) -> None:
+    def confirmed(self, run: RunningExecution) -> None:
         """Forget an execution whose result was read back; it may not even count as reported."""
         run.unconfirmed = False
         self._unconfirmed.pop(run.claim.execution_id, None)
@@ -152,7 +152,7 @@ class Executions:
             if run.kill_at is not None and now >= run.kill_at:
                 self.kill(run, "the attempt was lost and did not give up")
 
-    def kill(self, run: Run, why: str) -> None:
+    def kill(self, run: RunningExecution, why: str) -> None:
         """End an execution with its executor; one that is lost is not reported."""
         execution_id = run.claim.execution_id
         facts = {"worker_id": run.worker_id, "execution_id": execution_id, "why": why}
@@ -160,7 +160,7 @@ class Executions:
         self._pool.kill(execution_id)
         self._bury(run, "" if run.lost else why)
 
-    def _bury(self, run: Run, reason: str) -> None:
+    def _bury(self, run: RunningExecution, reason: str) -> None:
         """Have the rest done for it; its lease is kept until it is reported."""
         execution_id = run.claim.execution_id
         self._runs.pop(execution_id, None)

@@ -20,7 +20,7 @@ from perago.protocol.outcome import Outcome, describe
 from perago.protocol.values import Claim, Staging
 from perago.worker.background_pool import BackgroundPool
 from perago.worker.confirming import LATEST_SECONDS, Confirmations
-from perago.worker.runs import Run
+from perago.worker.runs import RunningExecution
 
 REPORTS_EACH: Final = 2
 """How many reports may be under way for each executor before it gets no new claim."""
@@ -51,7 +51,7 @@ class Reporter:
         executors: int,
         heard: Callable[[str, Mapping[str, object]], None],
         reported: Callable[[str, Outcome, str], None],
-        confirmed: Callable[[Run], None],
+        confirmed: Callable[[RunningExecution], None],
     ) -> None:
         self._channels = channels
         self._clock = clock
@@ -62,7 +62,7 @@ class Reporter:
         self.most = REPORTS_EACH * executors
         self._background = BackgroundPool("report", min(_MOST_THREADS, self.most), lambda _: None)
 
-    def report(self, run: Run, outcome: Outcome, release: Callable[[], None]) -> None:
+    def report(self, run: RunningExecution, outcome: Outcome, release: Callable[[], None]) -> None:
         """Have an outcome reported; the lease is let go of right before it is sent (W4)."""
         self._background.do(lambda: self._report(run, outcome, release))
 
@@ -75,7 +75,7 @@ class Reporter:
         done = self._background.close(timeout_seconds)
         return self._confirmations.close(min(timeout_seconds, LATEST_SECONDS)) and done
 
-    def _report(self, run: Run, outcome: Outcome, release: Callable[[], None]) -> None:
+    def _report(self, run: RunningExecution, outcome: Outcome, release: Callable[[], None]) -> None:
         execution_id = run.claim.execution_id
         problem = ""
 
@@ -95,7 +95,7 @@ class Reporter:
         finally:
             self._reported(execution_id, outcome, problem)
 
-    def _confirm(self, run: Run, outcome: Outcome, taken: Callable[[], bool]) -> None:
+    def _confirm(self, run: RunningExecution, outcome: Outcome, taken: Callable[[], bool]) -> None:
         """Read a result back; one that was dropped is logged as every other."""
         with suppress(Exception):  # It was sent; that nobody could look is no reason to die.
             if not taken():
@@ -104,7 +104,7 @@ class Reporter:
         self._confirmed(run)
 
     @contextmanager
-    def _progress(self, run: Run) -> Iterator[AttemptProgress]:
+    def _progress(self, run: RunningExecution) -> Iterator[AttemptProgress]:
         """Go on with the journal of an execution."""
         claim = replace(run.claim, trace=run.trace or run.claim.trace)
         execution_id = claim.execution_id

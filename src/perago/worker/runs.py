@@ -15,7 +15,7 @@ LEFT: Final = "left"
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class RunningExecution:
     """One execution."""
 
     claim: Claim
@@ -61,7 +61,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Tally:
+class WorkerTally:
     """What has happened since the start."""
 
     completed: int = 0

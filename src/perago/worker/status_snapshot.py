@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perago.process.reports import Seen
+from perago.process.reports import ExecutorState
 from perago.worker.executions import Executions
 from perago.worker.polling import Poller
 
@@ -17,7 +17,7 @@ class StatusSnapshot:
     """One look at everything; ``wall`` added to a monotonic time makes it a time of day."""
 
     draining: bool
-    executors: Sequence[Seen]
+    executors: Sequence[ExecutorState]
     worker_id: Callable[[int], str]
     bytes_of: Callable[[str], int | None]
     executions: Executions
@@ -64,7 +64,7 @@ class StatusSnapshot:
             ),
         }
 
-    def _executor(self, seen: Seen) -> dict[str, Any]:
+    def _executor(self, seen: ExecutorState) -> dict[str, Any]:
         return {
             "worker_id": self.worker_id(seen.number),
             "pid": seen.pid,

@@ -44,7 +44,7 @@ from perago.worker.plan import Plan, SupervisorDeps
 from perago.worker.polling import Asking, Poller, give_back
 from perago.worker.post_mortem import PostMortem
 from perago.worker.reporter import Reporter
-from perago.worker.runs import Run
+from perago.worker.runs import RunningExecution
 from perago.worker.signals import listening
 from perago.worker.state import StateFile
 from perago.worker.status_snapshot import StatusSnapshot
@@ -423,7 +423,7 @@ class Supervisor:
         self._inbox.put(lambda: self._executions.reported(execution_id, outcome))
         self._pool.wake()
 
-    def _on_confirmed(self, run: Run) -> None:
+    def _on_confirmed(self, run: RunningExecution) -> None:
         self._inbox.put(lambda: self._executions.confirmed(run))
         self._pool.wake()
 

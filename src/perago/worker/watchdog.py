@@ -8,8 +8,8 @@ from typing import Final
 from perago.errors import RuntimeConfigError
 from perago.ports import Clock
 from perago.process import memory
-from perago.process.reports import Seen, WatchedExecutors
-from perago.protocol.watch import HealthVerdict, Limits, Sight, judge
+from perago.process.reports import ExecutorState, WatchedExecutors
+from perago.protocol.watch import ExecutorSample, HealthVerdict, Limits, judge
 from perago.settings import Settings
 
 START_SECONDS: Final = 120.0
@@ -36,7 +36,9 @@ class Watchdog:
         """Return what was last measured."""
         return self._now.get(executor_id)
 
-    def rounds(self, executors: WatchedExecutors) -> Iterator[tuple[Seen, HealthVerdict, str]]:
+    def rounds(
+        self, executors: WatchedExecutors
+    ) -> Iterator[tuple[ExecutorState, HealthVerdict, str]]:
         """Look at all of them; yield those about which something is to be done, and why."""
         found = executors.look()
         self._forget({seen.executor_id for seen in found})
@@ -55,9 +57,9 @@ class Watchdog:
                 return self._judge(seen) is HealthVerdict.RECYCLE
         return False
 
-    def _judge(self, seen: Seen) -> HealthVerdict:
+    def _judge(self, seen: ExecutorState) -> HealthVerdict:
         now = self._clock.monotonic()
-        sight = Sight(
+        sight = ExecutorSample(
             ready=seen.ready,
             busy=bool(seen.execution_id),
             age_seconds=now - seen.born,
@@ -68,7 +70,7 @@ class Watchdog:
         )
         return judge(sight, self._limits)
 
-    def _measure(self, seen: Seen) -> None:
+    def _measure(self, seen: ExecutorState) -> None:
         """Measure a busy executor each time, one that never worked once: it does not grow."""
         if not seen.pid or not seen.ready:
             return
@@ -87,7 +89,7 @@ class Watchdog:
         for executor_id in self._measured.keys() - living:
             del self._measured[executor_id]
 
-    def _why(self, seen: Seen, verdict: HealthVerdict) -> str:
+    def _why(self, seen: ExecutorState, verdict: HealthVerdict) -> str:
         if verdict is HealthVerdict.TOO_BIG:
             size, most = self._now.get(seen.executor_id, 0), self._limits.max_bytes or 0
             return (

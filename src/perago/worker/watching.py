@@ -15,16 +15,12 @@ class Watcher(Protocol):
 
     def event(self, claim: Claim, worker_id: str, event: Event) -> None:
         """Hear an event of an attempt's journal."""
-        ...
 
     def output(self, claim: Claim | None, worker_id: str, stream: str, line: str) -> None:
         """Hear a line that an executor printed; without a claim, between attempts."""
-        ...
 
     def worker(self, event: WorkerEvent, facts: Mapping[str, object]) -> None:
         """Hear what the worker itself does."""
-        ...
 
     def close(self, timeout_seconds: float) -> None:
         """Write what is still to be written, and stop."""
-        ...

@@ -18,8 +18,8 @@ from perago.workflow.tracing import (
     OutputOf,
     Target,
     Task,
-    Tracing,
     Untraceable,
+    WorkspaceTracing,
     cases,
     inner,
     reference,
@@ -46,14 +46,14 @@ def refuse_unchained_writers(
     ``writers`` and ``readers`` are the names of tasks that write their workspace or only read it;
     ``given`` is the workflow's input, where it is known already.
     """
-    chain = _Chain(Tracing.of(definition, writers, readers, given), source)
+    chain = _Chain(WorkspaceTracing.of(definition, writers, readers, given), source)
     chain.sequence(definition.get("tasks"), {})
     return list(chain.warnings)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    tracing: Tracing
+    tracing: WorkspaceTracing
     source: str
     warnings: dict[str, None] = field(default_factory=dict)
     """As a set that keeps its order: a loop is gone through twice."""

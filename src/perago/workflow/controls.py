@@ -18,7 +18,7 @@ class RetryLogic(StrEnum):
     LINEAR_BACKOFF = "LINEAR_BACKOFF"
 
 
-class TimeoutPolicy(StrEnum):
+class TimeoutAction(StrEnum):
     """What a timeout does."""
 
     RETRY = "RETRY"
@@ -40,7 +40,7 @@ class Controls:
     max_retry_delay_seconds: float = 0
     backoff_jitter_ms: int = 0
     backoff_scale_factor: int = 1
-    timeout_policy: TimeoutPolicy = TimeoutPolicy.TIME_OUT_WF
+    timeout_policy: TimeoutAction = TimeoutAction.TIME_OUT_WF
     timeout_seconds: float = 0
     total_timeout_seconds: float = 0
     concurrent_exec_limit: int = 0
@@ -59,7 +59,7 @@ class Controls:
             max_retry_delay_seconds=fields.number("maxRetryDelaySeconds", 0),
             backoff_jitter_ms=fields.integer("backoffJitterMs", 0),
             backoff_scale_factor=fields.integer("backoffScaleFactor", 1),
-            timeout_policy=fields.choice("timeoutPolicy", TimeoutPolicy, default.timeout_policy),
+            timeout_policy=fields.choice("timeoutPolicy", TimeoutAction, default.timeout_policy),
             timeout_seconds=fields.number("timeoutSeconds", 0),
             total_timeout_seconds=fields.number("totalTimeoutSeconds", 0),
             concurrent_exec_limit=fields.integer("concurrentExecLimit", 0),

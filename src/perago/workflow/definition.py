@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from perago.workflow.controls import TimeoutPolicy
+from perago.workflow.controls import TimeoutAction
 from perago.workflow.order import Order
 from perago.workflow.tasks import SimpleTask, Tasks, every
 
@@ -24,7 +24,7 @@ class Workflow:
     output_parameters: Mapping[str, object] = field(default_factory=dict)
     variables: Mapping[str, object] = field(default_factory=dict)
     timeout_seconds: float = 0
-    timeout_policy: TimeoutPolicy = TimeoutPolicy.ALERT_ONLY
+    timeout_policy: TimeoutAction = TimeoutAction.ALERT_ONLY
 
     def started_with(self, given: Mapping[str, object]) -> dict[str, object]:
         """Return the input of a run: what was given, over the template."""

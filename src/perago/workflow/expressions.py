@@ -46,11 +46,11 @@ class Expression:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownValue:
     """Stands for a value that only a run will bring; whatever contains it is unknown too."""
 
 
-UNKNOWN: Final = Unknown()
+UNKNOWN: Final = UnknownValue()
 
 
 @lru_cache(maxsize=4096)
@@ -172,7 +172,7 @@ def _resolve_text(template: str, read: Read) -> object:
 def lookup(document: object, path: Path) -> object:
     """Follow a path; None where it leads nowhere, UNKNOWN behind an unknown value."""
     for step in path:
-        if isinstance(document, Unknown):
+        if isinstance(document, UnknownValue):
             return UNKNOWN
         if isinstance(document, Mapping) and isinstance(step, str):
             document = document.get(step)

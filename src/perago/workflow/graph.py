@@ -21,7 +21,7 @@ _MORE: Final = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class GraphBranch:
     """Steps inside of a step: a branch of a fork, a case of a switch, the body of a loop."""
 
     label: str
@@ -40,7 +40,7 @@ class Node:
     reads: str
     """The step whose workspace it is given, or ``input``; empty when it has none."""
     says: str
-    lanes: tuple[Lane, ...] = ()
+    lanes: tuple[GraphBranch, ...] = ()
 
     @property
     def caption(self) -> str:
@@ -113,16 +113,18 @@ def _says(task: Task, kind: str) -> str:
     return f"{kind}  {_LANES[kind]}" if kind in _LANES else kind
 
 
-def _lanes(task: Task, marks: Mapping[str, str]) -> tuple[Lane, ...]:
+def _lanes(task: Task, marks: Mapping[str, str]) -> tuple[GraphBranch, ...]:
     if branches := inner(task, "forkTasks"):
-        return tuple(Lane("", _nodes(branch, marks)) for branch in branches)
+        return tuple(GraphBranch("", _nodes(branch, marks)) for branch in branches)
     cases = task.get("decisionCases")
     chosen = cases if isinstance(cases, Mapping) else {}
     if chosen or inner(task, "defaultCase"):
-        named = tuple(Lane(printable(key), _nodes(steps, marks)) for key, steps in chosen.items())
-        return (*named, Lane("otherwise", _nodes(task.get("defaultCase"), marks)))
+        named = tuple(
+            GraphBranch(printable(key), _nodes(steps, marks)) for key, steps in chosen.items()
+        )
+        return (*named, GraphBranch("otherwise", _nodes(task.get("defaultCase"), marks)))
     body = inner(task, "loopOver")
-    return (Lane("", _nodes(body, marks)),) if body else ()
+    return (GraphBranch("", _nodes(body, marks)),) if body else ()
 
 
 def _reads(task: Task) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from perago.workflow.graph import Graph, Lane, Node, cells, cut
+from perago.workflow.graph import Graph, GraphBranch, Node, cells, cut
 
 _LETTER, _LINE, _PAD, _GAP, _MARGIN = 7.3, 17.0, 12.0, 26.0, 16.0
 _LONGEST: Final = 44
@@ -73,7 +73,7 @@ def _frame(node: Node, radius: int) -> _Box:
     return _Box(width, height, (rectangle,))
 
 
-def _lane(lane: Lane) -> _Box:
+def _lane(lane: GraphBranch) -> _Box:
     """Draw the steps of a lane; its label stands above them, to the right of the line."""
     steps = (
         _stack([*map(_step, lane.nodes)]) if lane.nodes else _Box(0, _LINE, (_line(0, 0, _LINE),))

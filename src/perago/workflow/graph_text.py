@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perago.workflow.graph import Graph, Lane, Node, cells, cut
+from perago.workflow.graph import Graph, GraphBranch, Node, cells, cut
 
 _WIDEST = 36
 
@@ -47,7 +47,7 @@ def _sequence(nodes: tuple[Node, ...], frame: str) -> Iterator[Line]:
             yield from _lane(lane, number, frame, last=number == len(node.lanes))
 
 
-def _lane(lane: Lane, number: int, frame: str, *, last: bool) -> Iterator[Line]:
+def _lane(lane: GraphBranch, number: int, frame: str, *, last: bool) -> Iterator[Line]:
     yield Line(f"{frame}{'└' if last else '├'}─ ", lane.label or str(number))
     inside = f"{frame}{' ' if last else '│'}    "
     if lane.nodes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from perago.errors import WorkflowDefinitionError
-from perago.workflow.controls import Controls, TimeoutPolicy
+from perago.workflow.controls import Controls, TimeoutAction
 from perago.workflow.definition import Workflow
 from perago.workflow.fields import Fields
 from perago.workflow.kinds import (
@@ -66,9 +66,9 @@ def parse_workflow(
     )
 
 
-def _workflow_timeout_policy(fields: Fields) -> TimeoutPolicy:
-    policy = fields.choice("timeoutPolicy", TimeoutPolicy, TimeoutPolicy.ALERT_ONLY)
-    if policy is TimeoutPolicy.RETRY:
+def _workflow_timeout_policy(fields: Fields) -> TimeoutAction:
+    policy = fields.choice("timeoutPolicy", TimeoutAction, TimeoutAction.ALERT_ONLY)
+    if policy is TimeoutAction.RETRY:
         raise fields.wrong("timeoutPolicy", "TIME_OUT_WF or ALERT_ONLY")
     return policy
 

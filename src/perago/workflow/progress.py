@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perago.protocol.events import Event as AttemptEvent
-from perago.protocol.events import PublicationDecided, Published
+from perago.protocol.events import PublicationDecided, PublicationVerified
 from perago.workflow.events import Event
 
 OVER = frozenset({"COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED"})
@@ -16,7 +16,7 @@ _RUNNING = "IN_PROGRESS"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WorkflowStep:
     """One attempt of one step; ``kind`` is that of Conductor's workflow language."""
 
     task_id: str
@@ -58,7 +58,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class WorkflowExecution:
     """One workflow: what it was given, how far it is."""
 
     id: str
@@ -68,7 +68,7 @@ class Execution:
     reason: str
     input: Mapping[str, Any]
     output: Mapping[str, Any]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[WorkflowStep, ...] = ()
     correlation_id: str = ""
 
     @property
@@ -89,11 +89,11 @@ class Execution:
         }
 
 
-Told = Callable[["Step"], Iterable[AttemptEvent]]
+Told = Callable[["WorkflowStep"], Iterable[AttemptEvent]]
 """Says what an attempt did to its branch, as events of its journal."""
 
 
-def news(before: Execution | None, now: Execution, told: Told) -> Iterator[Event]:
+def news(before: WorkflowExecution | None, now: WorkflowExecution, told: Told) -> Iterator[Event]:
     """Say what happened between two looks, in the words of a local runner."""
     known = {step.task_id: step for step in before.steps} if before else {}
     for step in now.steps:
@@ -111,7 +111,7 @@ def news(before: Execution | None, now: Execution, told: Told) -> Iterator[Event
             yield _about("task_finished", step, **facts)
 
 
-def published_by(step: Step) -> Iterator[AttemptEvent]:
+def published_by(step: WorkflowStep) -> Iterator[AttemptEvent]:
     """Read from the two ends of an attempt what it did to the branch."""
     read, left = _ref(step.input), _ref(step.output)
     if left is None:
@@ -120,7 +120,7 @@ def published_by(step: Step) -> Iterator[AttemptEvent]:
         yield PublicationDecided(kind="keep")
         return
     yield PublicationDecided(kind="merge")
-    yield Published(ref=left)
+    yield PublicationVerified(ref=left)
 
 
 def renewed(given: Mapping[str, Any], heads: Mapping[tuple[str, str], str]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _ref(values: Mapping[str, Any]) -> str | None:
     return ref if isinstance(ref, str) else None
 
 
-def _about(name: str, step: Step, **facts: object) -> Event:
+def _about(name: str, step: WorkflowStep, **facts: object) -> Event:
     return {
         "event": name,
         "kind": step.kind,

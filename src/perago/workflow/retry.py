@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from perago.protocol.values import Status
-from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.controls import Controls, RetryLogic, TimeoutAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def after_failure(
     """
     if status is Status.FAILED_WITH_TERMINAL_ERROR:
         return GiveUp("the error is terminal")
-    if status is Status.TIMED_OUT and controls.timeout_policy is TimeoutPolicy.TIME_OUT_WF:
+    if status is Status.TIMED_OUT and controls.timeout_policy is TimeoutAction.TIME_OUT_WF:
         return GiveUp("timeoutPolicy is TIME_OUT_WF")
     if failures > controls.retry_count:
         return GiveUp(f"retryCount {controls.retry_count} is used up")
@@ -52,7 +52,7 @@ def bounded(controls: Controls) -> bool:
     """Tell whether all attempts together have a limit; ALERT_ONLY only says so."""
     return (
         controls.total_timeout_seconds > 0
-        and controls.timeout_policy is not TimeoutPolicy.ALERT_ONLY
+        and controls.timeout_policy is not TimeoutAction.ALERT_ONLY
     )
 
 

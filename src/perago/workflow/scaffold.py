@@ -29,7 +29,7 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScaffoldTask:
     """A task as far as a workflow has to know it."""
 
     task: str
@@ -45,7 +45,7 @@ class Scaffold:
     required: tuple[str, ...]
 
 
-def scaffold(name: str, owner_email: str, parts: Sequence[Part]) -> Scaffold:
+def scaffold(name: str, owner_email: str, parts: Sequence[ScaffoldTask]) -> Scaffold:
     """Chain tasks in the given order; their params become inputs of the workflow."""
     references = _references(parts)
     inputs = _inputs(parts, references)
@@ -96,7 +96,7 @@ def reference_name(task: str) -> str:
     return _free(_word(task, "step"), _RESERVED)
 
 
-def _references(parts: Iterable[Part]) -> list[str]:
+def _references(parts: Iterable[ScaffoldTask]) -> list[str]:
     """Name the steps after their tasks, in characters that an expression can hold.
 
     The output of the workflow has its workspace beside the results, so no step is called that.
@@ -107,7 +107,7 @@ def _references(parts: Iterable[Part]) -> list[str]:
     return found
 
 
-def _inputs(parts: Sequence[Part], references: Sequence[str]) -> dict[tuple[int, str], str]:
+def _inputs(parts: Sequence[ScaffoldTask], references: Sequence[str]) -> dict[tuple[int, str], str]:
     """Name the input behind each param: by its key alone where all tasks declare it alike."""
     declared: dict[str, list[Param]] = {}
     for param in (param for part in parts for param in part.params):

@@ -30,7 +30,7 @@ class OutputOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenCommit:
     """The commit comes from outside of the workflow: its input, or a fixed one."""
 
 
@@ -41,7 +41,7 @@ class Untraceable:
     text: str
 
 
-Source = OutputOf | Given | Untraceable
+Source = OutputOf | GivenCommit | Untraceable
 
 
 def reference(task: Task) -> str:
@@ -76,7 +76,7 @@ def walk(tasks: object, place: Place = ()) -> Iterator[tuple[Task, Place]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tracing:
+class WorkspaceTracing:
     """The tasks of one definition by reference name; ``writers`` and ``readers`` by task name."""
 
     tasks: Mapping[str, Task]
@@ -92,7 +92,7 @@ class Tracing:
         writers: Collection[str],
         readers: Collection[str] = (),
         given: Mapping[str, Any] | None = None,
-    ) -> Tracing:
+    ) -> WorkspaceTracing:
         """Read a definition; ``given`` is the workflow's input, where it is known already."""
         tasks = {reference(task): task for task, _ in walk(definition.get("tasks"))}
         known = {
@@ -158,7 +158,7 @@ class Tracing:
         if not isinstance(text, str) or not text:
             return Untraceable("nothing")
         if "${" not in text:
-            return Given()
+            return GivenCommit()
         path = whole(text)
         if path is None or not left:
             return Untraceable(text)
@@ -172,7 +172,7 @@ class Tracing:
     def _from(self, root: str, rest: list[str], left: int) -> Source | None:
         """Follow an expression that names a workspace to the writer whose output it is."""
         if root == "workflow":
-            return Given() if rest[:1] == ["input"] else None
+            return GivenCommit() if rest[:1] == ["input"] else None
         task = self.tasks.get(root, {})
         if task.get("type") == "JOIN" and rest[:1] == ["output"] and rest[2:] == ["workspace"]:
             return self._from(rest[1], ["output", "workspace"], left - 1)

@@ -17,7 +17,7 @@ from perago.workflow.expressions import lookup
 from perago.workflow.order import order_of
 from perago.workflow.records import TaskRecord
 from perago.workflow.tasks import SimpleTask
-from perago.workflow.tracing import Target, Tracing, reference
+from perago.workflow.tracing import Target, WorkspaceTracing, reference
 
 _REMEDY = "run them one after the other, give each its own branch, or make one read-only"
 
@@ -46,7 +46,7 @@ def planned_targets(
     given: Mapping[str, Any] | None = None,
 ) -> dict[str, Target]:
     """Work out the target of each writer as far as the definition and the input say."""
-    tracing = Tracing.of(definition, writers, given=given)
+    tracing = WorkspaceTracing.of(definition, writers, given=given)
     writing = (task for task in tracing.tasks.values() if task.get("name") in writers)
     found = ((reference(task), tracing.target(task)) for task in writing)
     return {name: target for name, target in found if target is not None}

@@ -22,15 +22,12 @@ class Neighbours(Protocol):
 
     def names(self, directory: str) -> Sequence[str]:
         """Return what lies right below a directory of A; a directory ends in ``/``."""
-        ...
 
     def before(self, directory: str) -> Sequence[str]:
         """Return all files below a directory of A."""
-        ...
 
     def paths(self, path: str) -> Sequence[str]:
         """Return the files at a path and below it, as they are now."""
-        ...
 
 
 def check_added(place: Neighbours, steps: ChangeSet) -> None:

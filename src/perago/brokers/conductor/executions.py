@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from perago.workflow.progress import Execution, Step
+from perago.workflow.progress import WorkflowExecution, WorkflowStep
 
 # Steps of the workflow language itself: they do no work that somebody waits for.
 _CONTROL: Final = frozenset(
@@ -16,11 +16,11 @@ _CONTROL: Final = frozenset(
 )
 
 
-def execution_of(found: Mapping[str, Any]) -> Execution:
+def execution_of(found: Mapping[str, Any]) -> WorkflowExecution:
     """Read a workflow with its tasks; what is missing is empty."""
     tasks = found.get("tasks")
     steps = [task for task in tasks if isinstance(task, Mapping)] if tasks else []
-    return Execution(
+    return WorkflowExecution(
         id=_text(found, "workflowId"),
         workflow=_text(found, "workflowName") or _text(found, "workflowType"),
         version=int(found.get("workflowVersion") or found.get("version") or 1),
@@ -33,10 +33,10 @@ def execution_of(found: Mapping[str, Any]) -> Execution:
     )
 
 
-def _step(task: Mapping[str, Any]) -> Step:
+def _step(task: Mapping[str, Any]) -> WorkflowStep:
     kind = _mapping(task, "workflowTask").get("type") or task.get("taskType")
     waiting = task.get("status") == "SCHEDULED"
-    return Step(
+    return WorkflowStep(
         task_id=_text(task, "taskId"),
         name=_text(task, "referenceTaskName"),
         retry=int(task.get("retryCount") or 0),

@@ -3,7 +3,7 @@
 from perago.brokers.local.broker import LocalBroker
 from perago.brokers.local.runner import Runner, TaskTable
 from perago.brokers.local.state import State
-from perago.workflow.controls import Controls, RetryLogic, TimeoutPolicy
+from perago.workflow.controls import Controls, RetryLogic, TimeoutAction
 from perago.workflow.definition import Workflow
 from perago.workflow.parsing import parse_workflow
 from perago.workflow.records import RunRecord, RunStatus, TaskRecord
@@ -19,7 +19,7 @@ __all__ = [
     "State",
     "TaskRecord",
     "TaskTable",
-    "TimeoutPolicy",
+    "TimeoutAction",
     "Workflow",
     "parse_workflow",
     "refuse_parallel_writers",

@@ -36,7 +36,7 @@ class TimeOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class CancelTask:
     """End an open attempt as CANCELED, because the run ends."""
 
     task: TaskRecord
@@ -66,4 +66,4 @@ class Alert:
     reason: str
 
 
-Action = Schedule | CompleteSystemTask | TimeOut | Cancel | ContinueWithErrors | EndRun | Alert
+Action = Schedule | CompleteSystemTask | TimeOut | CancelTask | ContinueWithErrors | EndRun | Alert

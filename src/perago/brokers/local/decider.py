@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from perago.brokers.local.actions import (
     Action,
     Alert,
-    Cancel,
+    CancelTask,
     CompleteSystemTask,
     ContinueWithErrors,
     EndRun,
@@ -21,7 +21,7 @@ from perago.brokers.local.actions import (
     TimeOut,
 )
 from perago.protocol.values import Status
-from perago.workflow.controls import Controls, TimeoutPolicy
+from perago.workflow.controls import Controls, TimeoutAction
 from perago.workflow.definition import Workflow
 from perago.workflow.expressions import Read, as_text, refresh, resolve
 from perago.workflow.records import (
@@ -47,7 +47,7 @@ from perago.workflow.writers import parallel_writer
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class RunSituation:
     """All that a decision depends on; ``jitter`` is a number from 0 to 1.
 
     ``longest_delay`` caps the delays of retries.
@@ -71,7 +71,7 @@ class Decision:
     wake_at: float | None = None
 
 
-def decide(situation: Situation) -> Decision:
+def decide(situation: RunSituation) -> Decision:
     """Say what to do next; nothing when the run is over."""
     if situation.run.status is not RunStatus.RUNNING:
         return Decision()
@@ -90,7 +90,7 @@ class _RunFails(Exception):  # noqa: N818 - unwinds the walk, nobody outside see
 class _Decider:
     """One walk over the definition, against the latest attempt of each task."""
 
-    situation: Situation
+    situation: RunSituation
     latest: dict[str, TaskRecord] = field(default_factory=dict)
     actions: list[Action] = field(default_factory=list)
     wake_at: float | None = None
@@ -115,7 +115,7 @@ class _Decider:
         settled = [action for action in self.actions if isinstance(action, TimeOut)]
         timed_out = {action.task.task_id for action in settled}
         cancelled = [
-            Cancel(task)
+            CancelTask(task)
             for task in self.situation.tasks
             if task.status in OPEN and task.task_id not in timed_out
         ]
@@ -200,7 +200,7 @@ class _Decider:
             self._schedule(task, record, ended + verdict.delay_seconds)
             return False
         timed_out = record.status is Status.TIMED_OUT
-        ends_run = timed_out and controls.timeout_policy is TimeoutPolicy.TIME_OUT_WF
+        ends_run = timed_out and controls.timeout_policy is TimeoutAction.TIME_OUT_WF
         if task.optional and not ends_run:
             self.actions.append(ContinueWithErrors(record))
             self.latest[task.reference_name] = replace(record, status=Status.COMPLETED_WITH_ERRORS)
@@ -251,7 +251,7 @@ class _Decider:
                 self._wake(begin + seconds)
                 continue
             reason = f"{name} {seconds:g} exceeded (policy {controls.timeout_policy})"
-            if controls.timeout_policy is TimeoutPolicy.ALERT_ONLY:
+            if controls.timeout_policy is TimeoutAction.ALERT_ONLY:
                 self.actions.append(Alert(record.task_id, reason))
             else:
                 self.actions.append(TimeOut(record, reason))
@@ -338,7 +338,7 @@ class _Decider:
             f"workflow timeoutSeconds {workflow.timeout_seconds:g} exceeded"
             f" (policy {workflow.timeout_policy})"
         )
-        if workflow.timeout_policy is TimeoutPolicy.TIME_OUT_WF:
+        if workflow.timeout_policy is TimeoutAction.TIME_OUT_WF:
             raise _RunFails(RunStatus.TIMED_OUT, reason)
         self.actions.append(Alert(run.id, reason))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perago.workflow.progress import Execution, Step
+from perago.workflow.progress import WorkflowExecution, WorkflowStep
 from perago.workflow.records import RunRecord, TaskRecord
 
 
-def execution_of(run: RunRecord, tasks: Sequence[TaskRecord], now: float) -> Execution:
+def execution_of(run: RunRecord, tasks: Sequence[TaskRecord], now: float) -> WorkflowExecution:
     """Describe a run with its attempts."""
     version = run.workflow.get("version")
-    return Execution(
+    return WorkflowExecution(
         id=run.id,
         workflow=str(run.workflow.get("name")),
         version=version if isinstance(version, int) else 1,
@@ -24,8 +24,8 @@ def execution_of(run: RunRecord, tasks: Sequence[TaskRecord], now: float) -> Exe
     )
 
 
-def _step(task: TaskRecord, now: float) -> Step:
-    return Step(
+def _step(task: TaskRecord, now: float) -> WorkflowStep:
+    return WorkflowStep(
         task_id=task.task_id,
         name=task.reference_name,
         retry=task.retry_count,

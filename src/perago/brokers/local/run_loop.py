@@ -9,14 +9,14 @@ from typing import Final
 from perago.brokers.local.actions import (
     Action,
     Alert,
-    Cancel,
+    CancelTask,
     CompleteSystemTask,
     ContinueWithErrors,
     Schedule,
     TimeOut,
 )
 from perago.brokers.local.broker import LocalBroker
-from perago.brokers.local.decider import Decision, Situation, decide
+from perago.brokers.local.decider import Decision, RunSituation, decide
 from perago.brokers.local.limits import may_start_at
 from perago.brokers.local.state import State
 from perago.ports import Clock
@@ -91,7 +91,7 @@ class RunLoop:
 
     def _decide(self, run: RunRecord, tasks: tuple[TaskRecord, ...]) -> Decision:
         return decide(
-            Situation(
+            RunSituation(
                 workflow=self.workflow,
                 run=run,
                 tasks=tasks,
@@ -125,7 +125,7 @@ class RunLoop:
                 wait = max(0.0, task.start_at - self.clock.now())
                 name = "task_scheduled" if retry_of is None else "task_retry"
                 self.on_event(about_task(name, task, in_seconds=wait))
-            case TimeOut(task) | Cancel(task):
+            case TimeOut(task) | CancelTask(task):
                 self._end_execution(task.execution_id)
                 self._tell_finished(task)
             case CompleteSystemTask(task) | ContinueWithErrors(task):

@@ -18,7 +18,7 @@ from perago.brokers.local import schema
 from perago.brokers.local.actions import (
     Action,
     Alert,
-    Cancel,
+    CancelTask,
     CompleteSystemTask,
     ContinueWithErrors,
     EndRun,
@@ -187,15 +187,15 @@ def _apply(database: sqlite3.Connection, run_id: str, action: Action, now: float
             return _end_run(database, run_id, action, now)
         case Alert():
             return True
-        case TimeOut() | Cancel() | ContinueWithErrors():
+        case TimeOut() | CancelTask() | ContinueWithErrors():
             return _move(database, action.task.task_id, action.task.status, _changes(action, now))
 
 
-def _changes(action: TimeOut | Cancel | ContinueWithErrors, now: float) -> dict[str, object]:
+def _changes(action: TimeOut | CancelTask | ContinueWithErrors, now: float) -> dict[str, object]:
     match action:
         case TimeOut():
             return {"status": Status.TIMED_OUT, "reason": action.reason, "ended_at": now}
-        case Cancel():
+        case CancelTask():
             return {"status": Status.CANCELED, "reason": "the run ended", "ended_at": now}
         case ContinueWithErrors():
             return {"status": Status.COMPLETED_WITH_ERRORS}

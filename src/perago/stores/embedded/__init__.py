@@ -12,8 +12,8 @@ the state before it or the state after it. The directory must be on a local file
 
 from __future__ import annotations
 
-from perago.stores.embedded.collecting import Collected
-from perago.stores.embedded.refs import Branch
+from perago.stores.embedded.collecting import CollectionResult
+from perago.stores.embedded.refs import BranchInfo
 from perago.stores.embedded.store import EmbeddedStore
 
-__all__ = ["Branch", "Collected", "EmbeddedStore"]
+__all__ = ["BranchInfo", "CollectionResult", "EmbeddedStore"]

@@ -11,7 +11,7 @@ from perago.stores.embedded.ranges import hex_of, unpack
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectionResult:
     """What a collection removed, or would have."""
 
     commits: int

@@ -18,7 +18,7 @@ _MINE, _THEIRS = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class CommitNote:
     """What a commit says besides its content."""
 
     message: str
@@ -35,7 +35,7 @@ class Record:
     generation: int
 
 
-def commit_id(repository: str, tree: str, parents: tuple[str, ...], note: Note) -> str:
+def commit_id(repository: str, tree: str, parents: tuple[str, ...], note: CommitNote) -> str:
     """Hash the canonical form of a commit."""
     said = {
         "created_at": repr(note.created_at),
@@ -49,10 +49,14 @@ def commit_id(repository: str, tree: str, parents: tuple[str, ...], note: Note) 
 
 
 def add(
-    db: sqlite3.Connection, repository: str, tree: str, parents: tuple[Record, ...], note: Note
+    db: sqlite3.Connection,
+    repository: str,
+    tree: str,
+    parents: tuple[Record, ...],
+    note: CommitNote,
 ) -> Record:
     """Write a commit; nothing points to it yet."""
-    note = Note(hide(note.message), hidden_words(note.metadata), note.created_at)
+    note = CommitNote(hide(note.message), hidden_words(note.metadata), note.created_at)
     ids = tuple(parent.commit.id for parent in parents)
     metadata = dict(note.metadata)
     commit = Commit(

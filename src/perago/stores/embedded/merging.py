@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from perago.errors import MergeConflictError
-from perago.stores.embedded.trees import Change, Edit
+from perago.stores.embedded.trees import Edit, KeyChange
 
 _NAMED = 5
 
 
-def merge_edits(ours: Iterable[Change], theirs: Iterable[Change]) -> Iterator[Edit]:
+def merge_edits(ours: Iterable[KeyChange], theirs: Iterable[KeyChange]) -> Iterator[Edit]:
     """Yield what must be done to ours, or raise naming the first paths both sides changed.
 
     Both are differences from the same base. Sides that made the same change agree.

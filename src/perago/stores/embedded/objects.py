@@ -53,9 +53,9 @@ class ObjectDirectory:
             return False
 
     @contextmanager
-    def arrival(self) -> Iterator[Arrival]:
+    def arrival(self) -> Iterator[IncomingObject]:
         """Open a private file on the way in; it is gone after the block unless it was placed."""
-        arrival = Arrival(self)
+        arrival = IncomingObject(self)
         try:
             yield arrival
         finally:
@@ -86,7 +86,7 @@ class ObjectDirectory:
             os.unlink(path.name, dir_fd=directory)
 
 
-class Arrival:
+class IncomingObject:
     """A file on its way into the object directory."""
 
     def __init__(self, directory: ObjectDirectory) -> None:

@@ -8,11 +8,16 @@ from perago.errors import StoreError
 from perago.ports import Publication
 from perago.protocol.publication import Merge, Relocate
 from perago.stores.embedded import commits, refs, snapshots
-from perago.stores.embedded.commits import Note, Record
+from perago.stores.embedded.commits import CommitNote, Record
 
 
 def commit_changes(
-    db: sqlite3.Connection, repository: str, branch: str, note: Note, *, allow_empty: bool = False
+    db: sqlite3.Connection,
+    repository: str,
+    branch: str,
+    note: CommitNote,
+    *,
+    allow_empty: bool = False,
 ) -> Record | None:
     """Turn the uncommitted changes of a branch into a commit; None when they change nothing.
 
@@ -29,7 +34,13 @@ def commit_changes(
 
 
 def merge(
-    db: sqlite3.Connection, repository: str, branch: str, source: str, note: Note, *, squash: bool
+    db: sqlite3.Connection,
+    repository: str,
+    branch: str,
+    source: str,
+    note: CommitNote,
+    *,
+    squash: bool,
 ) -> Record:
     """Merge a commit into a clean branch; an empty merge is refused (G1)."""
     refs.refuse_dirty(db, repository, branch)
@@ -61,7 +72,7 @@ def apply(db: sqlite3.Connection, publication: Publication, now: float) -> str:
     refs.expect_head(db, repository, branch, decision.head)
     refs.refuse_dirty(db, repository, branch)
     if isinstance(decision, Merge):
-        note = Note(publication.message, publication.metadata, now)
+        note = CommitNote(publication.message, publication.metadata, now)
         merged = merge(db, repository, branch, decision.source, note, squash=True)
         return merged.commit.id
     to = decision.to if isinstance(decision, Relocate) else decision.source

@@ -39,7 +39,7 @@ class Range:
         return self.last >= root and (self.first < root or self.first.startswith(root))
 
 
-class Cutter:
+class RangeCutter:
     """Takes sorted items and gives back whole ranges; ``open`` is what has no end yet."""
 
     def __init__(self) -> None:

@@ -15,11 +15,11 @@ from perago.protocol.values import ChangeSet, Commit, Entry, ObjectInfo
 from perago.stores.embedded import commits, delivering, ranges, refs, snapshots, trees
 from perago.stores.embedded.catalogue import Catalogue
 from perago.stores.embedded.objects import ObjectDirectory
-from perago.stores.embedded.refs import Branch
+from perago.stores.embedded.refs import BranchInfo
 from perago.transfer import parallel
 
 
-class Reading:
+class StoreReader:
     """Commits, listings, differences and contents."""
 
     def __init__(self, root: Path) -> None:
@@ -59,7 +59,7 @@ class Reading:
             query = "SELECT default_branch FROM repositories WHERE name = ?"
             return str(db.execute(query, (repository,)).fetchone()[0])
 
-    def branches(self, repository: str, *, hidden: bool = False) -> tuple[Branch, ...]:
+    def branches(self, repository: str, *, hidden: bool = False) -> tuple[BranchInfo, ...]:
         """List branches by name; ``hidden`` adds the staging branches."""
         with self._catalogue.reading() as db:
             return refs.listed(db, repository, hidden=hidden)

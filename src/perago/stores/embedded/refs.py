@@ -20,7 +20,7 @@ _SHORT_ID = re.compile(r"[0-9a-f]{6,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class BranchInfo:
     """A branch as listings show it; hidden ones belong to attempts."""
 
     name: str
@@ -119,7 +119,7 @@ def _by_prefix(db: sqlite3.Connection, repository: str, prefix: str) -> list[str
     return [str(row[0]) for row in rows]
 
 
-def create(db: sqlite3.Connection, repository: str, branch: Branch) -> None:
+def create(db: sqlite3.Connection, repository: str, branch: BranchInfo) -> None:
     """Add a branch; the name must be free (S1)."""
     names.check_branch(branch.name)
     if find_head(db, repository, branch.name) is not None:
@@ -166,7 +166,7 @@ def delete(db: sqlite3.Connection, repository: str, branch: str, now: float) -> 
     depart(db, repository, old, now)
 
 
-def listed(db: sqlite3.Connection, repository: str, *, hidden: bool) -> tuple[Branch, ...]:
+def listed(db: sqlite3.Connection, repository: str, *, hidden: bool) -> tuple[BranchInfo, ...]:
     """List branches by name; the hidden ones on request."""
     require_repository(db, repository)
     rows = db.execute(
@@ -174,4 +174,4 @@ def listed(db: sqlite3.Connection, repository: str, *, hidden: bool) -> tuple[Br
         "WHERE repository = ? AND hidden <= ? ORDER BY name",
         (repository, hidden),
     )
-    return tuple(Branch(name, at, bool(flag), born) for name, at, flag, born in rows)
+    return tuple(BranchInfo(name, at, bool(flag), born) for name, at, flag, born in rows)

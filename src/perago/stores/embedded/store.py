@@ -21,11 +21,11 @@ from perago.stores.embedded import (
     snapshots,
     uploading,
 )
-from perago.stores.embedded.collecting import Collected
-from perago.stores.embedded.commits import Note
+from perago.stores.embedded.collecting import CollectionResult
+from perago.stores.embedded.commits import CommitNote
 from perago.stores.embedded.ranges import hex_of
-from perago.stores.embedded.reading import Reading
-from perago.stores.embedded.refs import Branch
+from perago.stores.embedded.reading import StoreReader
+from perago.stores.embedded.refs import BranchInfo
 from perago.stores.embedded.uploading import Upload
 from perago.stores.importing import files_below
 from perago.transfer import parallel
@@ -44,7 +44,7 @@ def _nothing_to_commit(repository: str, branch: str) -> NothingToCommitError:
     )
 
 
-class EmbeddedStore(Reading):
+class EmbeddedStore(StoreReader):
     """A versioned store under ``root``; threads and processes may share it.
 
     ``now`` gives the time that commits are stamped with and that retention is counted from.
@@ -61,7 +61,7 @@ class EmbeddedStore(Reading):
     def open_staging(self, staging: Staging, at: str) -> None:
         with self._catalogue.writing(durable=False) as db:
             start = refs.resolve(db, staging.repository, at)
-            branch = Branch(staging.branch, start, hidden=True, created_at=self._now())
+            branch = BranchInfo(staging.branch, start, hidden=True, created_at=self._now())
             refs.create(db, staging.repository, branch)
 
     def write(
@@ -77,7 +77,7 @@ class EmbeddedStore(Reading):
         metadata: Mapping[str, str],
         patience: Patience | None = None,  # noqa: ARG002 - nothing is lost on the way to a file
     ) -> StagedWorkspace:
-        note = Note(message, metadata, self._now())
+        note = CommitNote(message, metadata, self._now())
         with self._catalogue.writing(durable=False) as db:
             sealed = publishing.commit_changes(db, staging.repository, staging.branch, note)
         if sealed is None:
@@ -118,8 +118,8 @@ class EmbeddedStore(Reading):
                 )
             db.execute("INSERT INTO repositories VALUES (?, ?, ?)", (name, branch, now))
             tree = snapshots.save(db, ())
-            root = commits.add(db, name, tree, (), Note("Repository created", {}, now)).commit
-            refs.create(db, name, Branch(branch, root.id, hidden=False, created_at=now))
+            root = commits.add(db, name, tree, (), CommitNote("Repository created", {}, now)).commit
+            refs.create(db, name, BranchInfo(branch, root.id, hidden=False, created_at=now))
         return root
 
     def create_branch(
@@ -128,7 +128,7 @@ class EmbeddedStore(Reading):
         """Make a branch at a ref; returns its head."""
         with self._catalogue.writing() as db:
             start = refs.resolve(db, repository, at)
-            born = Branch(branch, start, hidden=hidden, created_at=self._now())
+            born = BranchInfo(branch, start, hidden=hidden, created_at=self._now())
             refs.create(db, repository, born)
             return commits.read(db, repository, start).commit
 
@@ -162,7 +162,7 @@ class EmbeddedStore(Reading):
         allow_empty: bool = False,
     ) -> Commit:
         """Commit the uncommitted changes of a branch; refused when they change nothing (G1)."""
-        note = Note(message, metadata or {}, self._now())
+        note = CommitNote(message, metadata or {}, self._now())
         with self._catalogue.writing() as db:
             made = publishing.commit_changes(db, repository, branch, note, allow_empty=allow_empty)
         if made is None:
@@ -200,7 +200,7 @@ class EmbeddedStore(Reading):
         ``MergeConflictError`` names paths that both changed; ``LostRaceError`` means the head was
         not ``expected_head``.
         """
-        note = Note(message, metadata or {}, self._now())
+        note = CommitNote(message, metadata or {}, self._now())
         with self._catalogue.writing() as db:
             refs.expect_head(db, repository, branch, expected_head)
             theirs = refs.resolve(db, repository, source)
@@ -217,7 +217,7 @@ class EmbeddedStore(Reading):
             publishing.relocate(db, repository, branch, target.id, self._now())
         return target
 
-    def collect(self, older_than_seconds: float, *, dry_run: bool = False) -> Collected:
+    def collect(self, older_than_seconds: float, *, dry_run: bool = False) -> CollectionResult:
         """Remove what no branch or uncommitted change reaches and is older than that.
 
         Waits for uploads to end, and keeps new ones waiting.
@@ -231,7 +231,7 @@ class EmbeddedStore(Reading):
                     collecting.forget(db, dead, keep_since)
             # Rows first, then files: a file without a row is harmless, the opposite is a loss.
             swept = collecting.sweep(self._objects, live.objects, dry_run=dry_run)
-        return Collected(len(dead.commits), len(dead.ranges), *swept)
+        return CollectionResult(len(dead.commits), len(dead.ranges), *swept)
 
     # --- how content arrives ----------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from perago.protocol.values import Entry
-from perago.stores.embedded.ranges import Cutter, Item, Range, digest, unpack
+from perago.stores.embedded.ranges import Item, Range, RangeCutter, digest, unpack
 
 Tree = tuple[Range, ...]
 Load = Callable[[str], bytes]
@@ -25,7 +25,7 @@ Piece = tuple[Range, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KeyChange:
     """One key that differs between two trees; None where it does not exist."""
 
     key: str
@@ -39,7 +39,7 @@ def edit(tree: Tree, load: Load, edits: Iterable[Edit]) -> Iterator[Piece]:
     Once a new cut falls on an old one, everything behind it is as before.
     """
     waiting = _Waiting(edits)
-    cutter = Cutter()
+    cutter = RangeCutter()
     for position, old in enumerate(tree):
         last = position == len(tree) - 1
         if not cutter.open and not waiting.has(upto=None if last else old.last):
@@ -81,7 +81,7 @@ def find(tree: Tree, load: Load, keys: Iterable[str]) -> dict[str, Entry]:
     return found
 
 
-def diff(left: Tree, right: Tree, load: Load, root: str = "") -> Iterator[Change]:
+def diff(left: Tree, right: Tree, load: Load, root: str = "") -> Iterator[KeyChange]:
     """Yield the keys that differ, sorted. Equal ranges hold equal keys and are never read."""
     shared = {each.id for each in left} & {each.id for each in right}
     before = scan(tuple(each for each in left if each.id not in shared), load, root)
@@ -89,14 +89,14 @@ def diff(left: Tree, right: Tree, load: Load, root: str = "") -> Iterator[Change
     old, new = next(before, None), next(after, None)
     while old or new:
         if old and (not new or old[0] < new[0]):
-            yield Change(old[0], old[1], None)
+            yield KeyChange(old[0], old[1], None)
             old = next(before, None)
         elif new and (not old or new[0] < old[0]):
-            yield Change(new[0], None, new[1])
+            yield KeyChange(new[0], None, new[1])
             new = next(after, None)
         elif old and new:
             if old[1] != new[1]:
-                yield Change(old[0], old[1], new[1])
+                yield KeyChange(old[0], old[1], new[1])
             old, new = next(before, None), next(after, None)
 
 

@@ -18,7 +18,7 @@ from perago.stores.lakefs.action import PROBE
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.hard import is_unfinished
-from perago.stores.lakefs.proving import Proving, probed_at
+from perago.stores.lakefs.proving import FenceProof, probed_at
 from perago.stores.lakefs.store import LakeFSStore
 from perago.transfer.copying import entry_of
 from perago.transfer.wire import path_of
@@ -119,7 +119,7 @@ def fence(store: LakeFSStore, repository: str) -> str | None:
     """Try the hard fence on the default branch; None when it is not installed there."""
     branch = default_branch(store.client, repository)
     head = store.head(repository, branch).id
-    if Proving(store.client).action(repository, head) is None:
+    if FenceProof(store.client).action(repository, head) is None:
         return None
     store.prove(WorkspaceInput(repository, branch, "commit", head), "hard")
     return branch

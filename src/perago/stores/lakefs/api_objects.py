@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from perago.ports import Advance, Fetch, Put
 from perago.stores.lakefs.client import LakeFSClient
-from perago.stores.lakefs.files import CHUNK, Incoming, Outgoing, receive
+from perago.stores.lakefs.files import CHUNK, IncomingFile, OutgoingFile, receive
 from perago.transfer.cache import ContentCache
 from perago.transfer.wire import path_of
 
@@ -33,7 +33,7 @@ class ApiObjects:
             receive(fetch, memoryview(self._client.read(what, path, query)), cache)
             advance(fetch.entry.size)
             return
-        with self._client.body(what, path, query) as answer, Incoming(fetch, cache) as file:
+        with self._client.body(what, path, query) as answer, IncomingFile(fetch, cache) as file:
             while chunk := answer.read(_READ_BYTES, decode_content=False):
                 file.take(chunk)
                 advance(len(chunk))
@@ -43,7 +43,7 @@ class ApiObjects:
         what = f"write object {put.key!a}"
         path = path_of("repositories", self._repository, "branches", branch, "objects")
         query = {"path": put.key}
-        with Outgoing(put) as file:
+        with OutgoingFile(put) as file:
             if put.entry.size <= WHOLE_BYTES:
                 content = file.whole()
                 said = self._client.write(what, path, query, content)

@@ -13,7 +13,7 @@ from perago.transfer.wire import path_of
 
 
 @dataclass(frozen=True, slots=True)
-class NamedBranch:
+class BranchHead:
     """A branch, and the commit that it is at."""
 
     name: str
@@ -30,10 +30,10 @@ class LakeFSBranches:
         """Name the branch a repository begins with."""
         return admin.default_branch(self.store.client, repository)
 
-    def branches(self, repository: str) -> tuple[NamedBranch, ...]:
+    def branches(self, repository: str) -> tuple[BranchHead, ...]:
         """List the branches that are not hidden, by name."""
         found = admin.visible_branches(self.store.client, repository)
-        return tuple(NamedBranch(name, head) for name, head in found)
+        return tuple(BranchHead(name, head) for name, head in found)
 
     def commit(self, repository: str, ref: str) -> Commit:
         """Read a commit, or the head of a branch."""

@@ -19,7 +19,7 @@ from perago.redaction import hidden_words, hide
 from perago.settings import LakeFSSettings
 from perago.stores.lakefs.errors import Call, may_retry, translate, unanswered
 from perago.stores.lakefs.sending import STREAM, pool
-from perago.transfer.http_pool import Answer, HttpConnectionPool, UnansweredError
+from perago.transfer.http_pool import HttpAnswer, HttpConnectionPool, UnansweredError
 from perago.transfer.json_http import (
     OK,
     TRIES,
@@ -196,7 +196,7 @@ class LakeFSClient:
         path: str,
         query: Mapping[str, Any],
         content: bytes | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Move an object on the line; whoever asked repeats it, and verifies what came."""
         self.requests += 1
         headers = None if content is None else _BYTES

@@ -47,7 +47,7 @@ def receive(fetch: Fetch, content: memoryview, cache: ContentCache) -> None:
         cache.also(entry, found.checksum)
 
 
-class Incoming:
+class IncomingFile:
     """A new file that is removed again unless it turns out to be what was promised (D3)."""
 
     def __init__(self, fetch: Fetch, cache: ContentCache) -> None:
@@ -133,7 +133,7 @@ def _unwritable(fetch: Fetch, error: OSError) -> WorkspaceError:
     )
 
 
-class Outgoing:
+class OutgoingFile:
     """A file that must be, to the last byte, what it was when it was compared (S3)."""
 
     def __init__(self, put: Put) -> None:

@@ -29,7 +29,7 @@ from perago.errors import (
 )
 from perago.ports import Publication, Published
 from perago.protocol.publication import Merge, is_intent
-from perago.protocol.recovery import Answer, Halfway, Next, proceed, settle, wanted_by
+from perago.protocol.recovery import HalfReplaced, Next, PublishAnswer, proceed, settle, wanted_by
 from perago.protocol.values import Commit
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
@@ -48,7 +48,6 @@ class Head(Protocol):
         self, repository: str, branch: str, timeout_seconds: float | None = None
     ) -> Commit:
         """Ask the server."""
-        ...
 
 
 class HardFence:
@@ -141,7 +140,7 @@ class _Move:
                 return head.id
             case Next.LOST:
                 raise self._lost(head) from why
-            case Next.RESET if isinstance(state, Halfway) and not self._resetting:
+            case Next.RESET if isinstance(state, HalfReplaced) and not self._resetting:
                 self._intended(state.intent)
             case Next.SEND | Next.RESET if time.monotonic() < self._until:
                 time.sleep(PAUSE_SECONDS)
@@ -188,10 +187,10 @@ class _Move:
         )
 
 
-def _answer(error: StoreError | PublishFenceError) -> Answer:
+def _answer(error: StoreError | PublishFenceError) -> PublishAnswer:
     if isinstance(error, OutcomeUnknownError):
-        return Answer.UNKNOWN
-    return Answer.RACE if isinstance(error, LostRaceError) else Answer.REFUSED
+        return PublishAnswer.UNKNOWN
+    return PublishAnswer.RACE if isinstance(error, LostRaceError) else PublishAnswer.REFUSED
 
 
 def refuse_relocation(to: Commit) -> None:

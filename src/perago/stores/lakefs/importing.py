@@ -14,7 +14,7 @@ from perago.protocol.values import Commit, Entry, Staging
 from perago.stores import names
 from perago.stores.importing import files_below
 from perago.stores.lakefs.action import branches_of
-from perago.stores.lakefs.proving import Proving, scratch_name
+from perago.stores.lakefs.proving import FenceProof, scratch_name
 from perago.stores.lakefs.store import LakeFSStore
 from perago.transfer.copying import stream
 
@@ -57,7 +57,7 @@ def import_directory(
 
 def _fence(store: LakeFSStore, repository: str, ref: str, branch: str) -> FenceKind:
     """Use the hard fence where its action is: the server refuses every other merge there."""
-    action = Proving(store.client).action(repository, ref)
+    action = FenceProof(store.client).action(repository, ref)
     protected = branches_of(action) if action is not None else None
     return "hard" if branch in (protected or ()) else "head"
 

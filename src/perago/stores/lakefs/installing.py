@@ -12,14 +12,14 @@ from perago.protocol.values import WorkspaceInput
 from perago.stores.lakefs.action import KEY, branches_of, render
 from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
-from perago.stores.lakefs.proving import Proving, Scratch, scratch_name
+from perago.stores.lakefs.proving import FenceProof, Scratch, scratch_name
 from perago.stores.lakefs.store import LakeFSStore
 from perago.transfer.wire import path_of
 
 SECONDS = 30.0
 
 
-class Deed(StrEnum):
+class InstallAction(StrEnum):
     """What had to be done."""
 
     NOTHING = "was there already"
@@ -32,7 +32,7 @@ class Deed(StrEnum):
 class Fenced:
     """A branch under the hard fence; ``head`` is the first commit that it holds for."""
 
-    deed: Deed
+    deed: InstallAction
     branches: tuple[str, ...]
     head: str
 
@@ -43,9 +43,9 @@ def install_fence(store: LakeFSStore, repository: str, branch: str) -> Fenced:
     It arrives as every publication does: committed on a scratch branch, merged on condition.
     """
     head = store.finished_head(repository, branch)
-    found = Proving(store.client).action(repository, head.id)
+    found = FenceProof(store.client).action(repository, head.id)
     deed, branches = _plan(found, branch)
-    if deed is not Deed.NOTHING:
+    if deed is not InstallAction.NOTHING:
         with Scratch(store.client, repository, scratch_name(), head.id) as scratch:
             made = _commit(store, repository, scratch, render(branches))
             words = f"perago: fence hard on {', '.join(branches)}"
@@ -57,15 +57,15 @@ def install_fence(store: LakeFSStore, repository: str, branch: str) -> Fenced:
     return Fenced(deed, branches, head.id)
 
 
-def _plan(found: str | None, branch: str) -> tuple[Deed, tuple[str, ...]]:
+def _plan(found: str | None, branch: str) -> tuple[InstallAction, tuple[str, ...]]:
     protected = None if found is None else branches_of(found)
     if found is None:
-        return Deed.INSTALLED, (branch,)
+        return InstallAction.INSTALLED, (branch,)
     if protected is None:
-        return Deed.RESTORED, (branch,)
+        return InstallAction.RESTORED, (branch,)
     if branch in protected:
-        return Deed.NOTHING, protected
-    return Deed.EXTENDED, tuple(sorted((*protected, branch)))
+        return InstallAction.NOTHING, protected
+    return InstallAction.EXTENDED, tuple(sorted((*protected, branch)))
 
 
 def _commit(store: LakeFSStore, repository: str, scratch: str, text: str) -> str:

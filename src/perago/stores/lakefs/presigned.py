@@ -18,11 +18,11 @@ from perago.errors import StoreUnavailableError
 from perago.ports import Advance, Fetch, Put
 from perago.stores.lakefs.client import Ask, LakeFSClient
 from perago.stores.lakefs.errors import Call
-from perago.stores.lakefs.files import CHUNK, Incoming, Outgoing
+from perago.stores.lakefs.files import CHUNK, IncomingFile, OutgoingFile
 from perago.stores.lakefs.sending import manager
 from perago.stores.lakefs.tags import LISTED_AS
 from perago.transfer.cache import ContentCache
-from perago.transfer.parallel import Allowance
+from perago.transfer.parallel import MemoryAllowance
 from perago.transfer.wire import path_of
 
 PART_BYTES = 16 << 20
@@ -42,7 +42,7 @@ class Presigned:
     def __init__(self, client: LakeFSClient, repository: str, *, parts: bool) -> None:
         self._client = client
         self._repository = repository
-        self._memory = Allowance(MULTIPART_BYTES)
+        self._memory = MemoryAllowance(MULTIPART_BYTES)
         self.takes_parts = parts
         self.answered = False
         """Whether the block store ever did; until then every failure means that it does not."""
@@ -58,7 +58,7 @@ class Presigned:
         path = path_of("repositories", self._repository, "refs", ref, "objects", "stat")
         query = {"path": fetch.key, "presign": True}
         url = str(self._client.ask(Ask(what, "GET", path, query=query))["physical_address"])
-        with self._answer(what, "GET", url) as answer, Incoming(fetch, cache) as file:
+        with self._answer(what, "GET", url) as answer, IncomingFile(fetch, cache) as file:
             file.told(answer.headers.get("ETag", ""))
             while chunk := answer.read(CHUNK, decode_content=False):
                 file.take(chunk)
@@ -74,7 +74,7 @@ class Presigned:
         query = {"path": put.key}
         place = self._client.ask(Ask(what, "GET", path, query={**query, "presign": True}))
         digest = put.entry.checksum.partition(":")[2]
-        with Outgoing(put) as file:
+        with OutgoingFile(put) as file:
             headers = {
                 "Content-Length": str(put.entry.size),
                 "Content-MD5": base64.b64encode(bytes.fromhex(digest)).decode(),
@@ -98,7 +98,7 @@ class Presigned:
             Ask(what, "POST", path, Call.PRIVATE, query={**query, "parts": count})
         )
         tags = []
-        with Outgoing(put) as file, self._memory.of(part_bytes):
+        with OutgoingFile(put) as file, self._memory.of(part_bytes):
             parts = file.parts(part_bytes, advance)
             for number, (url, part) in enumerate(zip(begun["presigned_urls"], parts, strict=True)):
                 md5 = md5_of(part, usedforsecurity=False)

@@ -20,7 +20,7 @@ NOWHERE = "0" * 64
 _ACTION_BYTES = 1 << 16
 
 
-class Proving:
+class FenceProof:
     """What one process has seen to hold. Only what holds is remembered."""
 
     def __init__(self, client: LakeFSClient) -> None:

@@ -13,9 +13,9 @@ from obstore.store import S3Store
 from perago.errors import StoreUnavailableError
 from perago.ports import Advance, Put
 from perago.settings import LakeFSSettings
-from perago.stores.lakefs.files import Outgoing
+from perago.stores.lakefs.files import OutgoingFile
 from perago.stores.lakefs.tags import CONTENT_MD5
-from perago.transfer.parallel import Allowance
+from perago.transfer.parallel import MemoryAllowance
 
 PART_BYTES = 16 << 20
 PARTS_AT_ONCE = 2
@@ -36,7 +36,7 @@ class S3Multipart:
 
     def __init__(self, settings: LakeFSSettings, repository: str) -> None:
         endpoint = settings.endpoint.rstrip("/").removesuffix("/api/v1")
-        self._memory = Allowance(MEMORY_BYTES)
+        self._memory = MemoryAllowance(MEMORY_BYTES)
         self._store = S3Store(
             repository,
             endpoint=endpoint,
@@ -67,7 +67,7 @@ class S3Multipart:
 
     def upload(self, branch: str, put: Put, advance: Advance) -> None:
         """Send one file in parts, verified (S3)."""
-        with Outgoing(put) as file, self._memory.of(PARTS_AT_ONCE * PART_BYTES):
+        with OutgoingFile(put) as file, self._memory.of(PARTS_AT_ONCE * PART_BYTES):
             try:
                 answer = obstore.put(
                     self._store,

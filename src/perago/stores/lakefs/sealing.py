@@ -24,7 +24,7 @@ LONGEST_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class StagingBranch:
     """The staging branch: how it is committed, how its head is read, whose head is ours."""
 
     commit: Callable[[Ask], Commit]
@@ -41,7 +41,7 @@ class Branch:
         return head if mine else None
 
 
-def seal(branch: Branch, ask: Ask, patience: Patience) -> Commit:
+def seal(branch: StagingBranch, ask: Ask, patience: Patience) -> Commit:
     """Commit, and wait for it as long as the attempt has time."""
     until = time.monotonic() + patience.seconds
     doubt: OutcomeUnknownError | None = None
@@ -67,7 +67,9 @@ def seal(branch: Branch, ask: Ask, patience: Patience) -> Commit:
         time.sleep(PAUSE_SECONDS)
 
 
-def _watch(branch: Branch, doubt: OutcomeUnknownError, patience: Patience, until: float) -> Commit:
+def _watch(
+    branch: StagingBranch, doubt: OutcomeUnknownError, patience: Patience, until: float
+) -> Commit:
     """Read the head until the commit shows or the margin is over; never send again."""
     until = max(until, time.monotonic() + patience.margin_seconds)
     pause = PAUSE_SECONDS

@@ -44,33 +44,33 @@ class _Patient:
             left = left[self.sock.send(left[:_PIECE]) :]
 
 
-class PatientConnection(_Patient, HTTPConnection):
+class StreamingConnection(_Patient, HTTPConnection):
     """Without TLS."""
 
     connect = HTTPConnection.connect
 
 
-class PatientSecureConnection(_Patient, HTTPSConnection):
+class StreamingSecureConnection(_Patient, HTTPSConnection):
     """With TLS."""
 
     connect = HTTPSConnection.connect
 
 
-class PatientPool(urllib3.HTTPConnectionPool):
+class StreamingPool(urllib3.HTTPConnectionPool):
     """A pool of the first kind."""
 
-    ConnectionCls = PatientConnection
+    ConnectionCls = StreamingConnection
 
 
-class PatientSecurePool(urllib3.HTTPSConnectionPool):
+class StreamingSecurePool(urllib3.HTTPSConnectionPool):
     """A pool of the second kind."""
 
-    ConnectionCls = PatientSecureConnection
+    ConnectionCls = StreamingSecureConnection
 
 
 POOLS: Final[dict[str, type[urllib3.HTTPConnectionPool]]] = {
-    "http": PatientPool,
-    "https": PatientSecurePool,
+    "http": StreamingPool,
+    "https": StreamingSecurePool,
 }
 
 

@@ -40,7 +40,7 @@ from perago.stores.lakefs.errors import Call
 from perago.stores.lakefs.hard import HardFence, refuse_relocation
 from perago.stores.lakefs.in_place import LakeFSInPlace
 from perago.stores.lakefs.manifests import Manifests
-from perago.stores.lakefs.proving import Proving
+from perago.stores.lakefs.proving import FenceProof
 from perago.stores.lakefs.tags import checksum_of
 from perago.stores.lakefs.transports import Transports
 from perago.transfer import parallel
@@ -68,7 +68,7 @@ class LakeFSStore:
         self._cache = cache
         self._manifests = manifests
         self._commits = Commits()
-        self._proving = Proving(self.client)
+        self._proving = FenceProof(self.client)
         self._hard = HardFence(self.client, self.head)
 
     # --- reading ----------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class LakeFSStore:
     ) -> StagedWorkspace:
         path = path_of("repositories", staging.repository, "branches", staging.branch, "commits")
         body = {"message": message, "metadata": dict(metadata)}
-        branch = sealing.Branch(
+        branch = sealing.StagingBranch(
             commit=lambda ask: _commit(self.client.ask(ask)),
             head=lambda seconds: self.head(staging.repository, staging.branch, seconds),
             execution_id=metadata.get("perago.execution_id"),

@@ -29,7 +29,7 @@ _LIMITS: Final = tuple(
 
 
 @dataclass(slots=True)
-class Belongings:
+class ProcessState:
     """One for the life of an executor process."""
 
     spoiled: str = ""
@@ -115,10 +115,10 @@ def _set_handlers(before: dict[signal.Signals, Any]) -> None:
                 signal.signal(number, handler)
 
 
-OWN: Final[dict[int, Belongings]] = {}
+OWN: Final[dict[int, ProcessState]] = {}
 """Those of this process, once it is an executor; a fork has none."""
 
 
-def own() -> Belongings:
-    """Return the belongings of this process."""
-    return OWN.setdefault(os.getpid(), Belongings())
+def own() -> ProcessState:
+    """Return the state of this process."""
+    return OWN.setdefault(os.getpid(), ProcessState())

@@ -14,24 +14,24 @@ from perago.terminal import console, text_column
 _LAST_LINE_WIDTH = 60
 
 
-class Step(Protocol):
+class ProgressStep(Protocol):
     """One long piece of work."""
 
     def show(self, line: str, done: int) -> None:
         """Take the last line of the work's output and how much is done."""
 
 
-class Narrator(Protocol):
+class ProgressReporter(Protocol):
     """Where the news goes."""
 
     def note(self, text: str) -> None:
         """Say one thing."""
 
-    def step(self, title: str, total: int = 0) -> AbstractContextManager[Step]:
+    def step(self, title: str, total: int = 0) -> AbstractContextManager[ProgressStep]:
         """Cover one piece of work; a total of 0 is unknown."""
 
 
-class Silent:
+class NoProgress:
     """Say nothing: for tests and for machines."""
 
     def note(self, text: str) -> None:
@@ -41,11 +41,11 @@ class Silent:
         """Drop it."""
 
     @contextmanager
-    def step(self, title: str, total: int = 0) -> Iterator[Step]:  # noqa: ARG002 - of the port
+    def step(self, title: str, total: int = 0) -> Iterator[ProgressStep]:  # noqa: ARG002 - of the port
         yield self
 
 
-class Plain(Silent):
+class Plain(NoProgress):
     """Two lines per step on standard error."""
 
     def note(self, text: str) -> None:
@@ -53,18 +53,18 @@ class Plain(Silent):
         sys.stderr.flush()
 
     @contextmanager
-    def step(self, title: str, total: int = 0) -> Iterator[Step]:  # noqa: ARG002 - of the port
+    def step(self, title: str, total: int = 0) -> Iterator[ProgressStep]:  # noqa: ARG002 - of the port
         self.note(f"{title} ...")
         began = time.monotonic()
         yield self
         self.note(f"{title}: done in {time.monotonic() - began:.0f} s")
 
 
-class Drawn(Plain):
+class DrawnProgress(Plain):
     """A bar with elapsed time and the last line of the work."""
 
     @contextmanager
-    def step(self, title: str, total: int = 0) -> Iterator[Step]:
+    def step(self, title: str, total: int = 0) -> Iterator[ProgressStep]:
         from rich.progress import (  # noqa: PLC0415 - only where somebody looks
             BarColumn,
             Progress,
@@ -93,8 +93,8 @@ class Drawn(Plain):
         self.note(f"{title}: done in {time.monotonic() - began:.0f} s")
 
 
-def narrator(*, quiet: bool = False) -> Narrator:
+def narrator(*, quiet: bool = False) -> ProgressReporter:
     """Choose by who is looking."""
     if quiet:
-        return Silent()
-    return Drawn() if sys.stderr.isatty() else Plain()
+        return NoProgress()
+    return DrawnProgress() if sys.stderr.isatty() else Plain()

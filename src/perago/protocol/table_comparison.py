@@ -9,7 +9,7 @@ Alike = Literal["names", "rows", "schema", "different", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class TableComparison:
     """What two versions of a table have in common; the order of rows does not count.
 
     ``names``: every byte, only files are called otherwise. ``rows``: the schema and every row.

@@ -12,7 +12,7 @@ from perago.ledger.sql import Database, Row
 REST_SECONDS: Final = 30.0
 
 
-class Rested:
+class CircuitBreaker:
     """Passes statements on, except for a while after one that failed."""
 
     def __init__(
