@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from perago.dev import ConductorEndpoint, LakeFSEndpoint, start
 from perago.testing import Fault, Lab, Run
 from perago.testing.faults import Counted
-from tests import injection, lakefs_kv, patience
+from tests import injection, lakefs_kv, patience, rings
 from tests.faults.families import FAULTS, REAL, SERVERS, is_rig
 
 _CASE = pytest.StashKey[injection.Case]()
@@ -45,12 +45,53 @@ def pytest_report_header() -> str:
     return f"limits: {patience.FACTOR:g} times those of a quiet machine ({patience.VARIABLE})"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Scale the limits of those tests that have one of their own."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--ring", choices=rings.RINGS, default="all", help="which tests: tests/rings.py"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the tests of a ring, and scale the limits of those that have one of their own."""
+    chosen = _of_ring(str(config.getoption("ring")), items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
     for item in items:
         if marker := item.get_closest_marker("timeout"):
             own = pytest.mark.timeout(patience.scaled(float(marker.args[0])))
             item.add_marker(own, append=False)
+
+
+def _of_ring(ring: str, items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    if ring == "all":
+        return set(items)
+    quick = {item for item in items if rings.is_quick(_path(item), _fixtures(item))}
+    if ring == "quick":
+        return quick
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item not in quick:
+            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    one_each = {
+        cases[number]
+        for cases in functions.values()
+        for number in rings.each_choice([rings.values_of(_parameters(item)) for item in cases])
+    }
+    chosen = quick | one_each
+    return chosen if ring == "classes" else set(items) - chosen
+
+
+def _path(item: pytest.Item) -> str:
+    return item.path.relative_to(item.config.rootpath).as_posix()
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    return getattr(item, "fixturenames", ())
+
+
+def _parameters(item: pytest.Item) -> Mapping[str, object]:
+    callspec = getattr(item, "callspec", None)
+    return {} if callspec is None else callspec.params
 
 
 @pytest.hookimpl(wrapper=True)
@@ -67,7 +108,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     case = item.stash[_CASE]
     result = yield
     injection.check(case, wanted=is_rig(item.path))
-    names = set(getattr(item, "fixturenames", ()))
+    names = set(_fixtures(item))
     servers = sorted({REAL[name] for name in names & set(REAL)})
     item.user_properties += [(FAULTS, str(case.faults)), (SERVERS, " ".join(servers))]
     return result

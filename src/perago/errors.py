@@ -154,7 +154,7 @@ class PermissionRefusedError(StoreError):
 
 
 class LostRaceError(StoreError):
-    """Somebody else moved the branch first; nothing of ours was written."""
+    """Another writer moved the branch first; nothing of ours was written."""
 
 
 class MergeConflictError(StoreError):

@@ -98,7 +98,7 @@ class Store(Protocol):
         """Name the hash (as :mod:`hashlib` does) of the checksums this store gives."""
 
     def content(self, entry: Entry) -> Entry:
-        """Say what hash a fetched content has, where the listed checksum is another's tag."""
+        """Return what hash a fetched content has, where the listed checksum is another's tag."""
 
     @property
     def direct(self) -> ObjectAccess | None:
@@ -114,7 +114,7 @@ class Store(Protocol):
         """
 
     def dirty(self, repository: str, branch: str) -> bool:
-        """Tell whether a branch has uncommitted changes (P4)."""
+        """Return whether a branch has uncommitted changes (P4)."""
 
     def history(self, repository: str, ref: str) -> Iterator[Commit]:
         """Walk first parents, newest first."""
@@ -161,7 +161,7 @@ class Store(Protocol):
         """
 
     def finished_head(self, repository: str, branch: str) -> Commit:
-        """Read the head, after completing a replacement that somebody left half done (K3)."""
+        """Read the head, after completing a replacement that was left half done (K3)."""
 
     def apply(self, publication: Publication) -> Published:
         """Carry out a decision: the only visible write of an attempt. Never sent twice.
@@ -192,7 +192,7 @@ class ObjectAccess(Protocol):
 
     @property
     def gateway(self) -> Gateway:
-        """Say how others than the store itself reach its objects."""
+        """Return how others than the store itself reach its objects."""
 
     def changes(self, staging: Staging, root: str) -> ChangeSet:
         """Compare a staging branch, on which others wrote, with the commit it was opened at.
@@ -201,7 +201,7 @@ class ObjectAccess(Protocol):
         """
 
     def touched(self, staging: Staging, key: str) -> bool:
-        """Tell whether anything at a key or below it has changed."""
+        """Return whether anything at a key or below it has changed."""
 
     def names(self, repository: str, ref: str, root: str) -> Sequence[str]:
         """List what lies right below a root, without it; a directory ends in ``/``."""
@@ -221,7 +221,7 @@ class PagedListing(Protocol):
 
     @property
     def readers(self) -> int:
-        """Say how many objects are best read at once."""
+        """Return how many objects are best read at once."""
 
     def page(
         self, repository: str, ref: str, root: str, after: str, limit: int
@@ -297,7 +297,7 @@ class InPlace(Protocol):
 
     @property
     def gateway(self) -> Gateway:
-        """Say how its objects are reached."""
+        """Return how its objects are reached."""
 
     @property
     def scratch(self) -> Path:
@@ -318,7 +318,7 @@ class InPlace(Protocol):
         """Return the same files with what is known of each."""
 
     def touched(self, path: str) -> bool:
-        """Tell whether this attempt has changed anything at a path or below it."""
+        """Return whether this attempt has changed anything at a path or below it."""
 
     def remove(self, paths: Sequence[str]) -> None:
         """Remove files."""

@@ -109,7 +109,7 @@ class Redactor:
         return at
 
     def _suspicious(self, text: str) -> bool:
-        """Tell whether something like a key is in a text; base64 may be broken into lines."""
+        """Return whether something like a key is in a text; base64 may be broken into lines."""
         if "\n" in text or "\\n" in text:
             text += text.replace("\\n", "").replace("\r", "").replace("\n", "")
         if len(text) < _LONG_TEXT:
@@ -160,7 +160,7 @@ class Key:
 
 
 def refuse(value: str) -> str | None:
-    """Say why a key is not hidden, or None.
+    """Return why a key is not hidden, or None.
 
     Hiding ``postgres`` or ``2024`` would hide names of hosts and times with it, and ``perago`` all
     that we write. So a key needs a length, and must be neither a word nor a number.

@@ -79,7 +79,7 @@ def _alone(directory: Path, wait_seconds: float) -> Iterator[None]:
 
 @functools.cache
 def _turn() -> threading.Lock:
-    """Give the lock of this process's threads, for file systems that have none."""
+    """Return the lock of this process's threads, for file systems that have none."""
     return threading.Lock()
 
 

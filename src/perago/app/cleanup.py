@@ -137,7 +137,7 @@ def finish_replacements(store: LakeFSStore, repository: str, *, dry_run: bool) -
 def forgotten_scratch(
     store: LakeFSStore, repository: str, age_seconds: float
 ) -> Iterator[tuple[str, str]]:
-    """Find the scratch branches on which somebody who died has tried the hard fence (V7)."""
+    """Find the scratch branches on which a process that died has tried the hard fence (V7)."""
     from perago.stores.lakefs.admin import forgotten_probes  # noqa: PLC0415 - an optional extra
 
     now = SystemClock().now()
@@ -154,7 +154,7 @@ def drop_branches(store: Store, found: Iterable[tuple[str, str]]) -> None:
 def executions_in_progress(home: Home) -> set[str]:
     """Ask the broker who is at work.
 
-    An attempt is in progress before it makes anything, so what belongs to none is nobody's.
+    An attempt is in progress before it makes anything, so what belongs to none is left over.
     """
     return {
         task.execution_id

@@ -107,7 +107,7 @@ def _python() -> Finding:
 
 
 def _configuration(settings: Settings) -> Finding:
-    """Say where the settings come from, and whether others can read keys there."""
+    """Return where the settings come from, and whether others can read keys there."""
     what, path = "configuration", settings.dotenv
     if path is None:
         return Finding(what, Health.GOOD, f"the environment; there is no .env in {Path.cwd()}")

@@ -52,7 +52,7 @@ class Home:
 
     @cached_property
     def private(self) -> Path:
-        """Make it, or see that it is ours and that nobody else can look inside."""
+        """Make it, or see that it is ours and that no other user can look inside."""
         home.claim(self.path)
         return self.path
 

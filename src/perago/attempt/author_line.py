@@ -28,7 +28,7 @@ def author_line(error: BaseException, function: Callable[..., Any]) -> str:
 
 
 def _beside(file: Path, home: Path) -> bool:
-    """Tell whether a file belongs to the same project, not to a library installed below it."""
+    """Return whether a file belongs to the same project, not to a library installed below it."""
     if not file.is_relative_to(home):
         return False
     return not set(file.relative_to(home).parts) & set(_INSTALLED)

@@ -138,7 +138,7 @@ class Execution:
         return outcome
 
     def _failed(self, error: BaseException) -> Outcome:
-        """Say what a failure means; our own errors say all there is, others have a place."""
+        """Return what a failure means; our own errors say all there is, others have a place."""
         self._progress.ignore_log_failures()
         if not isinstance(error, PeragoError) or error.__cause__ is not None:
             self._progress.event(events.Traceback(trace_of(error)))

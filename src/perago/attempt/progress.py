@@ -124,7 +124,7 @@ class AttemptProgress:
             self.event(events.Warned(failure, describe(error)))
 
     def meter(self, phase: Phase, total: int) -> Meter:
-        """Count moved bytes for whoever watches; stop when nobody wants them any more."""
+        """Count moved bytes for whoever watches; stop when they are no longer wanted."""
 
         def moved(done: int) -> None:
             self.refuse_lost()
@@ -142,7 +142,7 @@ class AttemptProgress:
         return self._deadline - self._clock.monotonic()
 
     def refuse_lost(self) -> None:
-        """Raise when somebody outside knows that the attempt was lost (W4)."""
+        """Raise when the attempt is known to be lost (W4)."""
         if self._cancelled():
             raise StaleAttemptError(
                 "the attempt was lost while it was running",

@@ -25,7 +25,7 @@ class AttemptServices:
     prefetch: Prefetch = field(default=when_needed, kw_only=True)
     """When H is read for the first time: with the staging commit, or after it."""
     drop: Callable[[Staging], None] | None = field(default=None, kw_only=True)
-    """Has a staging branch removed by somebody else before the report; the store does it if not."""
+    """Has another process remove a staging branch before the report; else the store does it."""
     reason_limit: int = 500
     output_limit: int | None = None
     cleanup_seconds: float = 30.0

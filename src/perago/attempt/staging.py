@@ -36,7 +36,7 @@ class Stage:
         try:
             self.store.open_staging(self.staging, base)
         except AlreadyExistsError:
-            raise  # It is somebody else's: never reused, never deleted.
+            raise  # It belongs to another execution: never reused, never deleted.
         except PeragoError:
             self._drop_later()
             raise

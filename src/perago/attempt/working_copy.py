@@ -133,7 +133,7 @@ class DownloadedCopy:
         return Change(self.base, steps, found.manifest, found.stamps)
 
     def _is_renamed(self, steps: ChangeSet, after: Manifest) -> bool:
-        """Tell whether the files of A are there, only under other names of Spark's."""
+        """Return whether the files of A are there, only under other names of Spark's."""
         if not may_be_renamed(steps):
             return False
         held = {path: self.before.held(path) for path in steps.removed}
@@ -181,7 +181,7 @@ class BranchCopy:
 
     @property
     def gateway(self) -> Gateway:
-        """Say how its objects are reached."""
+        """Return how its objects are reached."""
         return self.direct.gateway
 
     @property
@@ -218,7 +218,7 @@ class BranchCopy:
         }
 
     def touched(self, path: str) -> bool:
-        """Tell whether this attempt has changed anything at a path or below it."""
+        """Return whether this attempt has changed anything at a path or below it."""
         if self.staging is None:
             return False
         return self.direct.touched(self.staging, self.select.key(path))
@@ -289,7 +289,7 @@ class BranchCopy:
             )
 
     def _is_renamed(self, steps: ChangeSet) -> bool:
-        """Tell whether the files of A are on the branch, only under other names of Spark's."""
+        """Return whether the files of A are on the branch, only under other names of Spark's."""
         if self.staging is None or not may_be_renamed(steps):
             return False
         before: dict[str, Entry] = {}

@@ -105,7 +105,7 @@ def _open(store: str, repository: str | None) -> tuple[EmbeddedStore | LakeFSBra
 
 
 def _is_private(name: str) -> bool:
-    """Tell whether attempts, or the trial of a fence, own a branch."""
+    """Return whether attempts, or the trial of a fence, own a branch."""
     from perago.protocol.names import PRIVATE
 
     return name.startswith(PRIVATE)

@@ -126,7 +126,7 @@ def repository_of(home: Home, given: str | None) -> str:
 
 
 def wants_spark(engine: str, listed: Listed, settings: Settings) -> bool:
-    """Tell whether Spark is to work on these objects: asked for, or too many for one process."""
+    """Return whether Spark is to work on these objects: asked for, or too many for one process."""
     engines = ("auto", "threads", "spark")
     if engine not in engines:
         raise UsageError(f"there is no engine {engine!r}", remedy=f"use {', '.join(engines)}")

@@ -272,7 +272,7 @@ def _described(instance: Instance) -> dict[str, object]:
 
 
 def _keys(instance: Instance) -> dict[str, object]:
-    """Give what a program needs to use the servers; only ``up`` prints it."""
+    """Return what a program needs to use the servers; only ``up`` prints it."""
     from dataclasses import asdict
 
     from perago.dev.endpoints import variables

@@ -143,7 +143,7 @@ def run(
 
 
 def _given(context: typer.Context, name: str) -> bool:
-    """Tell whether somebody gave an option, even if it is the default."""
+    """Return whether somebody gave an option, even if it is the default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

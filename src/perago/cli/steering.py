@@ -52,10 +52,10 @@ class Steered(Protocol):
         """End it, if it has not ended."""
 
     def told(self, step: WorkflowStep) -> Iterable[Event]:
-        """Say what an attempt did to its branch."""
+        """Return what an attempt did to its branch."""
 
     def deserted(self) -> bool:
-        """Tell whether nothing is left that could take it further."""
+        """Return whether nothing is left that could take it further."""
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ class StepView:
 
     @property
     def doing(self) -> str:
-        """Say what it is doing now."""
+        """Return what it is doing now."""
         starting = STARTING_SPARK if self.state.starting_spark else ""
         return starting or self.state.last_phase or self.waiting
 
@@ -68,7 +68,7 @@ class StepView:
 
     @property
     def story(self) -> str:
-        """Say what it is doing, or how it ended."""
+        """Return what it is doing, or how it ended."""
         if not self.status:
             return self.doing + self._bar()
         if self.status == _INTERRUPTED:
@@ -95,12 +95,12 @@ class StepView:
         return _ICONS.get(self.status, "[red]✗[/red]") if self.status else "[cyan]•[/cyan]"
 
     def took(self, digits: int) -> str:
-        """Say how long it took, or takes so far."""
+        """Return how long it took, or takes so far."""
         seconds = self.seconds if self.status else time.monotonic() - self.began
         return f"{seconds:.{digits}f} s"
 
     def of_that(self, digits: int) -> str:
-        """Say how much of that was a JVM's start; nothing where none was started."""
+        """Return how much of that was a JVM's start; nothing where none was started."""
         seconds = self.state.spark_seconds
         return f" (starting Spark: {seconds:.{digits}f} s)" if seconds else ""
 

@@ -30,7 +30,7 @@ class WorkflowSource:
 
     @property
     def needs_workspace(self) -> bool:
-        """Tell whether any of the tasks works on files."""
+        """Return whether any of the tasks works on files."""
         return any(task.workspace is not None for task in self.tasks.values())
 
     def check_names(self, given: Mapping[str, object]) -> list[str]:

@@ -105,7 +105,7 @@ def _format(files: Files) -> ds.FileFormat:
 
 
 def _expression(partition: Partition) -> pc.Expression:
-    """Say what is true of all rows of a file."""
+    """Return what is true of all rows of a file."""
     tests = [pc.field(k).is_null() if v is None else pc.field(k) == v for k, v in partition]
     return reduce(lambda left, right: left & right, tests, pc.scalar(True))  # noqa: FBT003 - no rows are left out
 

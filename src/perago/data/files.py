@@ -85,13 +85,13 @@ def kind_of(sizes: Mapping[PurePath, int]) -> tuple[str, str]:
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether readers of tables, Spark above all, leave out a file or directory."""
+    """Return whether readers of tables, Spark above all, leave out a file or directory."""
     marked = name.startswith("_") and "=" not in name
     return marked or name.startswith(".") or name.endswith("._COPYING_")
 
 
 def is_data(path: PurePath) -> bool:
-    """Tell whether readers look at a file; ``path`` is relative to its table."""
+    """Return whether readers look at a file; ``path`` is relative to its table."""
     return not any(map(is_hidden, path.parts))
 
 
@@ -121,7 +121,7 @@ def _format(path: PurePath) -> str | None:
 
 
 def _disagreement(files: Files) -> str:
-    """Say which file has other columns than the first; one engine goes by name, one by place."""
+    """Return which file has other columns than the first; one engine goes by name, one by place."""
     for path in files.paths:
         header = _header(path)
         if not header:

@@ -42,7 +42,7 @@ def reserved_port(locks: Path, preferred: int = 0) -> Iterator[int]:
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a server could listen there now."""
+    """Return whether a server could listen there now."""
     with socket.socket() as probe:
         # As servers do: a connection that is only lingering does not keep the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -60,7 +60,7 @@ def _free_port() -> int:
 
 
 def answers(url: str) -> bool:
-    """Tell whether a health check says yes."""
+    """Return whether a health check says yes."""
     # A proxy of the environment has no business between two programs of one machine.
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

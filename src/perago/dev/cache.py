@@ -62,7 +62,7 @@ class Cache:
     def provide(
         self, recipe: Recipe, make: Callable[[Path], None], narrator: ProgressReporter
     ) -> Path:
-        """Give the directory of a recipe: the one that is there if it is right, or a new one.
+        """Return the directory of a recipe: the one that is there if it is right, or a new one.
 
         Of several processes that ask at once, one makes it and the others wait.
         """
@@ -125,7 +125,7 @@ def _refuse_strange(place: Path) -> None:
 
 
 def flaw(place: Path, recipe: Recipe) -> str:
-    """Say what is wrong with a directory of the cache; empty when it can be used."""
+    """Return what is wrong with a directory of the cache; empty when it can be used."""
     try:
         made = CacheRecord.model_validate_json((place / _ENTRY).read_bytes())
     except (OSError, ValidationError):

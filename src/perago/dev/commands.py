@@ -1,4 +1,4 @@
-"""Running somebody else's long command: output to a log, its last line to whoever waits."""
+"""Running a long command of another program: output to a log, its last line to whoever waits."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def s3_of(record: InstanceRecord) -> S3Endpoint:
 
 
 def variables(record: InstanceRecord) -> dict[str, str]:
-    """Give the settings a worker reads (W7), for the servers the instance has."""
+    """Return the settings a worker reads (W7), for the servers the instance has."""
     found: dict[str, str] = {}
     if "lakefs" in record.servers:
         lakefs = lakefs_of(record)

@@ -232,7 +232,7 @@ def start(
     blocks: Blocks = "local",
     sources: Sources | None = None,
 ) -> Instance:
-    """Give a running instance; what it lacks is built or fetched first."""
+    """Return a running instance; what it lacks is built or fetched first."""
     instance = Instance(name, home, sources)
     instance.up(servers, blocks)
     return instance

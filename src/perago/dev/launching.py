@@ -18,7 +18,7 @@ from perago.dev.sources import Sources
 
 _TRIES = 3
 _STEP_SECONDS = 0.1
-# Each of these programs reads its settings from the environment as well: a variable of somebody's
+# Each of these programs reads its settings from the environment as well: a variable of the user's
 # other server must not change ours.
 _FOREIGN = ("LAKEFS_", "LAKECTL_", "VGW_", "ROOT_", "SPRING_", "SERVER_", "CONDUCTOR_", "PERAGO_")
 Remember = Callable[[ServerRecord], None]
@@ -54,7 +54,7 @@ class Launcher:
                 remember(self._record(server, port, process))
                 if self._comes_up(process, server, launch.health):
                     return
-                # Somebody took the port between our look and the server's.
+                # Another program took the port between our look and the server's.
                 if is_free(port):
                     break
                 preferred = 0

@@ -14,7 +14,7 @@ Line = tuple[str, str]
 
 
 def lines(logs: Mapping[str, Path], count: int, *, follow: bool = False) -> Iterator[Line]:
-    """Give the last lines of each log with its server's name; then, following, what is added."""
+    """Return the last lines of each log with its server's name; then, following, what is added."""
     with ExitStack() as open_files:
         readers = {
             server: open_files.enter_context(path.open(encoding="utf-8", errors="replace"))
@@ -35,7 +35,7 @@ def lines(logs: Mapping[str, Path], count: int, *, follow: bool = False) -> Iter
 
 
 def _whole_lines(reader: TextIO) -> Iterator[str]:
-    """Give what was added; a line still being written stays for the next time."""
+    """Return what was added; a line still being written stays for the next time."""
     while True:
         before = reader.tell()
         line = reader.readline()

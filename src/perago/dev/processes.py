@@ -15,7 +15,7 @@ from perago.workspace.owner import is_alive, token_of
 
 _STEP_SECONDS = 0.05
 # The shell forks once and goes: the server belongs to init, not to whoever ran ``perago dev up``,
-# and nobody here has to reap it.
+# and it need not be reaped here.
 _DETACH = '"$@" </dev/null >>"$PERAGO_DEV_LOG" 2>&1 & echo $!'
 
 

@@ -65,7 +65,7 @@ class DrawnProgress(Plain):
 
     @contextmanager
     def step(self, title: str, total: int = 0) -> Iterator[ProgressStep]:
-        from rich.progress import (  # noqa: PLC0415 - only where somebody looks
+        from rich.progress import (  # noqa: PLC0415 - only on a terminal
             BarColumn,
             Progress,
             SpinnerColumn,

@@ -111,7 +111,7 @@ def _s3(words: list[str], seat: ServerHome) -> Launch:
 
 
 def _keeps_attributes(directory: Path) -> bool:
-    """Tell whether the file system can hold what S3 says about an object."""
+    """Return whether the file system can hold what S3 says about an object."""
     try:
         os.setxattr(directory, "user.perago", b"1")
         os.removexattr(directory, "user.perago")

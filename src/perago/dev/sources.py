@@ -35,12 +35,12 @@ class Sources:
         self.tools = Tools(self.cache, self.narrator, self._environ)
 
     def program(self, name: str) -> Path:
-        """Give the file of ``lakefs``, ``lakectl``, ``versitygw`` or ``conductor``."""
+        """Return the file of ``lakefs``, ``lakectl``, ``versitygw`` or ``conductor``."""
         wanted = PROGRAMS[name]
         return self._named(wanted) or self._on_path(wanted) or self._made(wanted)
 
     def at_hand(self, name: str) -> Path | None:
-        """Give a program that is here and as it should be; nothing is built or fetched."""
+        """Return a program that is here and as it should be; nothing is built or fetched."""
         wanted = PROGRAMS[name]
         if found := self._named(wanted) or self._on_path(wanted):
             return found
@@ -48,19 +48,19 @@ class Sources:
         return None if flaw(place, wanted.recipe) else place / wanted.file
 
     def words(self, name: str) -> list[str]:
-        """Give what to run: the program, or a container where there is an image of it."""
+        """Return what to run: the program, or a container where there is an image of it."""
         if self._docker is not None and name in IMAGES:
             return container_words(name, self._docker)
         return [str(self.program(name))]
 
     def version(self, name: str) -> str:
-        """Say which version ``program`` gives; one that a variable names is not asked."""
+        """Return which version ``program`` gives; one that a variable names is not asked."""
         wanted = PROGRAMS[name]
         given = self._environ.get(wanted.variable, "").strip()
         return "given" if given else wanted.recipe.version
 
     def java(self) -> Path:
-        """Give a Java that can run Conductor."""
+        """Return a Java that can run Conductor."""
         return self.tools.java()
 
     def _named(self, wanted: Program) -> Path | None:

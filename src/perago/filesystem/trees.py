@@ -287,5 +287,5 @@ def _not_the_one(name: str) -> OSError:
 
 
 def _named(error: OSError, path: str) -> OSError:
-    """Say where it happened: a call by descriptor knows only the last part of a path."""
+    """Return where it happened: a call by descriptor knows only the last part of a path."""
     return OSError(error.errno, error.strerror or str(error), path)

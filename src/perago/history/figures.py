@@ -43,7 +43,7 @@ class AttemptFilter:
         return {column: value for column, value in wanted.items() if value}
 
     def takes(self, row: AttemptRow) -> bool:
-        """Tell whether an attempt counts."""
+        """Return whether an attempt counts."""
         columns = self.equal().items()
         return row.started_at >= self.since and all(getattr(row, c) == v for c, v in columns)
 

@@ -53,7 +53,7 @@ class RunResult:
 
     @property
     def completed(self) -> bool:
-        """Tell whether every step did its work."""
+        """Return whether every step did its work."""
         return self.status == "COMPLETED"
 
     @cached_property

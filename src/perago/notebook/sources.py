@@ -113,6 +113,6 @@ def _task(value: object) -> TaskDefinition | None:
 
 
 def _importable(name: str) -> bool:
-    """Tell whether a fresh interpreter would find the module; a notebook's own is not one."""
+    """Return whether a fresh interpreter would find the module; a notebook's own is not one."""
     module = sys.modules.get(name)
     return name != "__main__" and getattr(module, "__spec__", None) is not None

@@ -133,7 +133,7 @@ class LogFiles:
 
 
 def private_directory(root: Path) -> Path:
-    """Make a directory for us alone, or take one that nobody else can put files into."""
+    """Make a directory for us alone, or take one that no other user can put files into."""
     if roots.made(root, roots.LOGS).st_mode & stat.S_IWOTH:
         raise RuntimeConfigError(
             f"everybody can write to the log directory {root}",
@@ -143,7 +143,7 @@ def private_directory(root: Path) -> Path:
 
 
 def _is_over(top: int, name: str, oldest: float) -> bool:
-    """Tell whether a file is ours, old, and not held open for writing by a living process."""
+    """Return whether a file is ours, old, and not held open for writing by a living process."""
     descriptor = os.open(name, _LOOK, dir_fd=top)
     try:
         found = os.fstat(descriptor)

@@ -100,7 +100,7 @@ class NoMetrics:
         """Do nothing."""
 
     def page(self) -> tuple[str, bytes]:
-        """Say what is missing."""
+        """Return what is missing."""
         return "text/plain; charset=utf-8", _WITHOUT
 
 

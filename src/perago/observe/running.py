@@ -41,7 +41,7 @@ class Ended:
 
     @property
     def completed(self) -> bool:
-        """Tell whether it succeeded."""
+        """Return whether it succeeded."""
         return self.status == Status.COMPLETED
 
 

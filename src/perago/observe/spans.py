@@ -87,7 +87,7 @@ class AttemptSpans:
         self._inner.progress(phase, done, total)
 
     def place(self) -> dict[str, str]:
-        """Say where the attempt's own span is, for spans made elsewhere."""
+        """Return where the attempt's own span is, for spans made elsewhere."""
         carrier: dict[str, str] = {}
         TraceContextTextMapPropagator().inject(carrier, set_span_in_context(self._root))
         return carrier

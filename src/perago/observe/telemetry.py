@@ -22,7 +22,7 @@ _EXTRA: Final = "install 'perago[otel]'"
 
 
 def installed() -> bool:
-    """Tell whether the extra is there, without importing it."""
+    """Return whether the extra is there, without importing it."""
     return all(
         importlib.util.find_spec(name) is not None
         for name in ("opentelemetry", "prometheus_client")
@@ -33,7 +33,7 @@ def installed() -> bool:
 
 
 def exported(signal: Signal, environ: Mapping[str, str]) -> bool:
-    """Tell whether a signal is to be sent, as the variables of OpenTelemetry say.
+    """Return whether a signal is to be sent, as the variables of OpenTelemetry say.
 
     Without any of them nothing is: the default address of the specification would be a guess.
     """

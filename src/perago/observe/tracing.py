@@ -41,7 +41,7 @@ class AttemptTracing:
     def attempt(
         self, journal: Journal, claim: Claim, tell: Tell = lambda _: None
     ) -> Iterator[Journal]:
-        """Give the journal to run this attempt with; ``tell`` hears where its own span is."""
+        """Return the journal to run this attempt with; ``tell`` hears where its own span is."""
         if self._provider is None:
             yield journal
             return
@@ -56,7 +56,7 @@ class AttemptTracing:
 
     @contextmanager
     def report(self, journal: Journal, claim: Claim) -> Iterator[Journal]:
-        """Give the journal to report this attempt with; ``claim.trace`` is its own span."""
+        """Return the journal to report this attempt with; ``claim.trace`` is its own span."""
         if self._provider is None:
             yield journal
             return

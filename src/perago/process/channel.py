@@ -21,7 +21,7 @@ _MOST_CHUNKS: Final = 256
 
 
 def framed(message: bytes) -> bytes:
-    """Put the length before a message; ``ValueError`` for one that nobody would take."""
+    """Put the length before a message; ``ValueError`` for one that is too long to be taken."""
     if len(message) > MOST_BYTES:
         raise ValueError(f"a message of {len(message)} bytes is too long")
     return _LENGTH.pack(len(message)) + message
@@ -43,11 +43,11 @@ class OwnersEnd:
 
     @property
     def unsent(self) -> bool:
-        """Tell whether the other side has yet to take something."""
+        """Return whether the other side has yet to take something."""
         return bool(self._unsent)
 
     def send(self, message: bytes) -> None:
-        """Send as much as the line takes now; ``OSError`` when nobody is there."""
+        """Send as much as the line takes now; ``OSError`` when the other end is gone."""
         self._unsent.append(memoryview(framed(message)))
         self.flush()
 
@@ -108,7 +108,7 @@ class ExecutorsEnd:
 
     @property
     def lost(self) -> bool:
-        """Tell whether the body closed it: its number may be one of the body's files by now."""
+        """Return whether the body closed it: its number may be one of the body's files by now."""
         try:
             return not os.path.samestat(self._is, os.fstat(self._line.fileno()))
         except OSError:

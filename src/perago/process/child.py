@@ -56,7 +56,7 @@ def main(start: Start) -> None:
             locks.append(_life_lock(start.lock_directory, start.executor_id))
         return start.make(line)
 
-    # A closed channel means that there is nobody left to work for.
+    # A closed channel means that the owner is gone.
     with suppress(EOFError, OSError):
         Executor(ExecutorsEnd(start.channel), start.number).live(make)
     flush_output()

@@ -37,7 +37,7 @@ SIGN_SECONDS: Final = 2.0
 _TOGETHER_SECONDS: Final = 0.1
 """Messages that follow each other faster than this travel together: each wakes up the owner."""
 LINE_LOST: Final = 72
-"""Exit code of an executor whose body closed its line: nobody can hear how it ends."""
+"""Exit code of an executor whose body closed its line: its end cannot be heard."""
 
 
 class Executor:
@@ -64,7 +64,7 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - also a SystemExit of a user's module
             self._send(StartFailure(as_start_error(error), traceback.format_exc()))
             return
-        # Both live as long as the process, and end with it: there is nobody to join them.
+        # Both live as long as the process, and end with it: nothing joins them.
         threading.Thread(target=self._listen, name="perago-listener", daemon=True).start()
         threading.Thread(target=self._give_signs, name="perago-signs", daemon=True).start()
         self._send(Ready())

@@ -67,7 +67,7 @@ def _command(pid: int) -> bytes:
 
 
 def _came_back(pid: int) -> bool:
-    """Tell whether a child has ended as a copy that came back, and reap that one."""
+    """Return whether a child has ended as a copy that came back, and reap that one."""
     if _command(pid):
         return False
     # A process without words is on its way out: its end is waited for, and is near.

@@ -1,7 +1,7 @@
 """Functions of the standard library that an attempt needs after its body.
 
 A body may put something else in their place, for a test or by accident, and forget it. The rest of
-the attempt would then write what nobody meant: a commit whose parents are ``null``. So they are
+the attempt would then write what was never meant: a commit whose parents are ``null``. So they are
 put back. Only those that Perago calls itself: what a library patches elsewhere is its own affair.
 """
 

@@ -13,7 +13,7 @@ _LONGEST_LINE: Final = 65_536
 _KEPT: Final = 4_096
 """So much of an endless line waits for the rest: more than any spelling of a key has."""
 _MOST_CHUNKS: Final = 1_000
-"""Somebody who never stops writing must not keep the reader."""
+"""A writer that never stops must not keep the reader."""
 
 
 class LineReader:
@@ -69,7 +69,7 @@ class LineReader:
 
 
 def _cut(line: bytes) -> int:
-    """Choose where an endless line is cut: never inside a key, which nobody would see (V8)."""
+    """Choose where an endless line is cut: never inside a key, which would be missed (V8)."""
     return KNOWN.safe_cut(line.decode("latin-1"), len(line) - _KEPT) or len(line)
 
 

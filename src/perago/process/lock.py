@@ -26,7 +26,7 @@ class FileLock:
         self.release()
 
     def acquire(self, timeout_seconds: float = 0.0) -> bool:
-        """Take the lock; False when somebody else holds it until time is up."""
+        """Take the lock; False when another process holds it until time is up."""
         deadline = time.monotonic() + timeout_seconds
         while not self._try():
             if time.monotonic() >= deadline:
@@ -41,7 +41,7 @@ class FileLock:
         )
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The holder before us may have removed the file: a lock on a file that nobody else
+            # The holder before us may have removed the file: a lock on a file that no one else
             # can find is no lock.
             kept = os.path.samestat(os.fstat(descriptor), self.path.stat())
         except OSError:
@@ -74,7 +74,7 @@ def run_lock(directory: Path, run_id: str) -> FileLock:
 
 
 def held(lock: FileLock) -> bool:
-    """Tell whether a process that lives holds a lock; nothing is made or removed."""
+    """Return whether a process that lives holds a lock; nothing is made or removed."""
     try:
         descriptor = os.open(lock.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

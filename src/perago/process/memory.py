@@ -15,7 +15,7 @@ _CGROUP: Final = (
 
 
 def bytes_of(pid: int) -> int | None:
-    """Add up the resident memory of a process and its descendants; None where nobody can tell."""
+    """Add up the resident memory of a process and its descendants; None where it is unknown."""
     total = _resident(pid)
     if total is None:
         return None

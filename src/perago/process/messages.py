@@ -83,7 +83,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Nobody wants this execution any more."""
+    """This execution is no longer wanted."""
 
     execution_id: str
 

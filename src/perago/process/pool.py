@@ -339,7 +339,7 @@ class ProcessPool:
 
 
 def describe_exit(code: int | None) -> str:
-    """Say how a process ended."""
+    """Return how a process ended."""
     if code is None:
         return "did not end after SIGKILL"
     if code < 0:

@@ -129,7 +129,7 @@ class WatchedExecutors(Executors, Protocol):
     """A pool whose owner also looks after the executors themselves."""
 
     def cancel(self, execution_id: str) -> bool:
-        """Tell an execution that nobody wants it; False when it does not run here."""
+        """Tell an execution that it is no longer wanted; False when it does not run here."""
 
     def end(self, executor_id: str) -> bool:
         """End an executor at once, whatever it does, and have it replaced without back-off."""

@@ -49,7 +49,7 @@ class ExecutorProcess:
 
     @property
     def idle(self) -> bool:
-        """Tell whether it waits for a claim."""
+        """Return whether it waits for a claim."""
         return self.ready and not self.execution_id
 
     def kill(self) -> None:

@@ -23,7 +23,7 @@ _PUBLISHING = frozenset({"merge", "replace", ADOPT})
 
 
 class Completion(StrEnum):
-    """What became of the report; without one nobody knows (G2)."""
+    """What became of the report; without one it is unknown (G2)."""
 
     ACCEPTED = "accepted"
     """The engine has the task as completed, with this output."""
@@ -52,7 +52,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """One execution in the ledger; without ``ref`` nobody knows whether its write landed (G2)."""
+    """One execution in the ledger; without ``ref`` it is unknown whether its write landed (G2)."""
 
     execution_id: str
     attempt: Attempt
@@ -124,7 +124,7 @@ def judge(
 
 
 def refuse_others(posting: Posting, postings: Sequence[Posting]) -> str | None:
-    """Say who could still take a publication away, or None: adopting writes nothing (V3).
+    """Return who could still take a publication away, or None: adopting writes nothing (V3).
 
     Who replaces it has seen it while his attempt was current (F3). Attempts that were over before
     the publishing one began have not.
@@ -138,7 +138,7 @@ def refuse_others(posting: Posting, postings: Sequence[Posting]) -> str | None:
 
 
 def refuse(terms: Terms, attempt: Attempt, head: str, posting: Posting) -> str | None:
-    """Say why this posting is not what the attempt would publish, or None."""
+    """Return why this posting is not what the attempt would publish, or None."""
     if posting.ref is None:
         return "it is not known whether its publication landed"
     if posting.decision not in _PUBLISHING:

@@ -24,7 +24,7 @@ class Budget:
 
 
 def refuse_budget(budget: Budget) -> str | None:
-    """Say why a budget cannot hold, or None."""
+    """Return why a budget cannot hold, or None."""
     needed = budget.observed_merge_p99_seconds + budget.safety_margin_seconds
     if budget.lakefs_merge_timeout_seconds < needed:
         return (
@@ -57,7 +57,7 @@ def response_seconds_needed(budget: Budget) -> float:
 
 
 def report_seconds(budget: Budget | None, lease_seconds: float) -> float:
-    """Say how long a result may be offered: as the author's budget says, never beyond the lease.
+    """Return how long a result may be offered: as the author's budget says, never beyond the lease.
 
     Without a budget the lease alone bounds it; 0 means that nothing does.
     """

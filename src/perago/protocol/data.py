@@ -101,7 +101,7 @@ class Outside:
 
     @property
     def zoned(self) -> bool:
-        """Tell whether the bounds have a time zone."""
+        """Return whether the bounds have a time zone."""
         return self._given.zoned
 
     @property
@@ -175,7 +175,7 @@ class Table:
 
 
 def refuse(measure: Measure, columns: Mapping[str, str]) -> str | None:
-    """Say why a measure cannot be taken of a table with these columns, or None."""
+    """Return why a measure cannot be taken of a table with these columns, or None."""
     for name in _columns_of(measure):
         if name not in columns:
             return missing(name, columns)
@@ -198,7 +198,7 @@ def missing(name: str, columns: Iterable[str]) -> str:
 
 
 def refuse_pair(ours: str, theirs: str) -> str | None:
-    """Say why keys of two types cannot be told to be the same, or None.
+    """Return why keys of two types cannot be told to be the same, or None.
 
     They are compared as text, which is the same on every engine for equal types, and for whole
     numbers, dates and booleans beside text (a CSV file, or the name of a partition).
@@ -263,7 +263,7 @@ def mean_of(column: str, total: Decimal | float | None, count: int) -> Measured:
 
 
 def _is_held(total: Decimal) -> bool:
-    """Tell whether the widest decimal of every engine holds a sum."""
+    """Return whether the widest decimal of every engine holds a sum."""
     return len(total.as_tuple().digits) <= _MOST_DIGITS
 
 
@@ -314,7 +314,7 @@ class DataGuard(ABC):
 
     @abstractmethod
     def problem(self, table: Table, before: Table | None) -> str | None:
-        """Say what is wrong with a table that could be read, or None."""
+        """Return what is wrong with a table that could be read, or None."""
 
     def witnesses(self, table: Table, before: Table | None) -> tuple[Measure, ...]:  # noqa: ARG002 - as above
         """Name what finds rows to look at, where the measures themselves find none."""

@@ -103,7 +103,7 @@ class _Counting(DataGuard):
         return _listed(found)
 
     def said(self, measure: Measure) -> str:
-        """Say what is wrong with the rows."""
+        """Return what is wrong with the rows."""
         raise NotImplementedError
 
 
@@ -278,7 +278,7 @@ class MaxDrift(DataGuard):
 
 
 def _is_within(old: float | None, new: float | None, share: float) -> bool:
-    """Tell whether a mean stayed where it was; NaN and infinity are nowhere, so nothing is."""
+    """Return whether a mean stayed where it was; NaN and infinity are nowhere, so nothing is."""
     if old is None or new is None:
         return old is new
     return math.isfinite(old) and math.isfinite(new) and _drift(old, new) <= share

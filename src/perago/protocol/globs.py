@@ -15,7 +15,7 @@ _Segments = tuple[re.Pattern[str] | None, ...]
 
 
 def refuse_pattern(pattern: str) -> str | None:
-    """Say what is wrong with a pattern, or None."""
+    """Return what is wrong with a pattern, or None."""
     if not pattern:
         return "is empty"
     if "\\" in pattern or "\0" in pattern:
@@ -31,7 +31,7 @@ def refuse_pattern(pattern: str) -> str | None:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Tell whether the whole path fits the pattern."""
+    """Return whether the whole path fits the pattern."""
     segments = _compile(pattern)
     last = len(segments)
     # The positions of the pattern that the path read so far can stand at.

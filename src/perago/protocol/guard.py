@@ -45,7 +45,7 @@ class FileGuard(Protocol):
     """A guardrail that needs nothing but names."""
 
     def violation(self, tree: Tree) -> str | None:
-        """Say what is wrong with the tree, or None."""
+        """Return what is wrong with the tree, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class RequireFile:
         return f"require_file({self.path!r})"
 
     def violation(self, tree: Tree) -> str | None:
-        """Say what is wrong with the tree, or None."""
+        """Return what is wrong with the tree, or None."""
         if self.path in tree.files:
             return None
         if self.path in tree.directories:
@@ -76,7 +76,7 @@ class RequireDir:
         return f"require_dir({self.path!r})"
 
     def violation(self, tree: Tree) -> str | None:
-        """Say what is wrong with the tree, or None."""
+        """Return what is wrong with the tree, or None."""
         if self.path in tree.directories:
             return None
         if self.path in tree.files:
@@ -97,7 +97,7 @@ class RequireGlob:
         return f"require_glob({self.pattern!r}, min_count={self.min_count}{most})"
 
     def violation(self, tree: Tree) -> str | None:
-        """Say what is wrong with the tree, or None."""
+        """Return what is wrong with the tree, or None."""
         count = len(tree.matching(self.pattern))
         if count < self.min_count:
             return f"{count} paths match {self.pattern!r}, at least {self.min_count} required"
@@ -116,7 +116,7 @@ class ForbidGlob:
         return f"forbid_glob({self.pattern!r})"
 
     def violation(self, tree: Tree) -> str | None:
-        """Say what is wrong with the tree, or None."""
+        """Return what is wrong with the tree, or None."""
         found = tree.matching(self.pattern)
         if not found:
             return None

@@ -1,4 +1,4 @@
-"""Parts of a sorted listing: where to cut a range of keys that nobody has counted (X6).
+"""Parts of a sorted listing: where to cut a range of keys whose number is unknown (X6).
 
 Keys are ordered by code point, which is also the order of their UTF-8 bytes.
 """
@@ -22,7 +22,7 @@ class KeyRange:
     until: str | None = None
 
     def holds(self, key: str) -> bool:
-        """Tell whether a key is inside."""
+        """Return whether a key is inside."""
         return key > self.after and (self.until is None or key <= self.until)
 
     def cut(self, at: str) -> tuple[KeyRange, KeyRange]:

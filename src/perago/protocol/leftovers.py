@@ -1,4 +1,4 @@
-"""Which staging branches nobody needs any more (W5, V7): their names, and what the broker says."""
+"""Which staging branches are no longer needed (W5, V7): their names, and what the broker says."""
 
 from __future__ import annotations
 

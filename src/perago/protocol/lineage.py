@@ -42,7 +42,7 @@ def first_parent_range(input_ref: str, history: Iterable[Commit]) -> Sequence[Co
 
 
 def refuse_range(commits: Sequence[Commit] | Broken, key: str, input_ref: str) -> str | None:
-    """Say why the target is not ours to advance, or None."""
+    """Return why the target is not ours to advance, or None."""
     if isinstance(commits, Broken):
         return f"target branch {commits.value} {input_ref}"
     for commit in commits:

@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def completed(self) -> bool:
-        """Tell whether the attempt succeeded."""
+        """Return whether the attempt succeeded."""
         return self.status is Status.COMPLETED
 
     @property
@@ -98,7 +98,7 @@ _OF_THE_AUTHOR = frozenset({Phase.PRE, Phase.BODY, Phase.RESULT, Phase.POST})
 
 
 def is_unexpected(phase: Phase, error: BaseException) -> bool:
-    """Tell whether the process may be the reason: an author's code can change all of it."""
+    """Return whether the process may be the reason: an author's code can change all of it."""
     if phase in _OF_THE_AUTHOR:
         return False
     if phase is Phase.ATTEMPT_DIR and isinstance(error, WorkspaceError):
@@ -107,7 +107,7 @@ def is_unexpected(phase: Phase, error: BaseException) -> bool:
 
 
 def is_terminal(phase: Phase, error: BaseException) -> bool:
-    """Tell whether a retry cannot help; two kinds of error mean that in one phase only."""
+    """Return whether a retry cannot help; two kinds of error mean that in one phase only."""
     if isinstance(error, PreGuardrailViolation):
         return phase is Phase.PRE
     if isinstance(error, TaskParamsError):

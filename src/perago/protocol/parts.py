@@ -43,12 +43,12 @@ class Part:
 
     @property
     def slot(self) -> tuple[str, str, str]:
-        """Say which part of the table it is: all of the path but the UUID."""
+        """Return which part of the table it is: all of the path but the UUID."""
         return self.folder, self.number, self.rest
 
     @property
     def is_random(self) -> bool:
-        """Tell whether Spark chose the UUID, as it does by chance."""
+        """Return whether Spark chose the UUID, as it does by chance."""
         return self.uuid[14] == _RANDOM
 
     @property
@@ -71,7 +71,7 @@ def part_of(path: str) -> Part | None:
 
 
 def can_be_named(files: Iterable[str]) -> bool:
-    """Tell whether nothing in a table mentions its part files by name.
+    """Return whether nothing in a table mentions its part files by name.
 
     What is hidden may: a log, a summary of Parquet footers, a list of committed files.
     """
@@ -121,7 +121,7 @@ def may_be_renamed(steps: ChangeSet) -> bool:
 
 
 def only_names_differ(steps: ChangeSet, before: Manifest, after: Manifest) -> bool:
-    """Tell whether a change consists of part files with other UUIDs and the same contents.
+    """Return whether a change consists of part files with other UUIDs and the same contents.
 
     The number and the counter of each file stay, because they may carry the order of the rows. An
     unknown checksum never counts as equal (G2).

@@ -42,20 +42,20 @@ class Selection:
         return self.root + path
 
     def excludes(self, path: str) -> bool:
-        """Tell whether ``exclude`` leaves the path out: scratch space, never published."""
+        """Return whether ``exclude`` leaves the path out: scratch space, never published."""
         return any(matches(pattern, path) for pattern in self.exclude)
 
     def includes(self, path: str) -> bool:
-        """Tell whether ``include`` lets the path in."""
+        """Return whether ``include`` lets the path in."""
         return not self.include or any(matches(pattern, path) for pattern in self.include)
 
     def maps(self, path: str) -> bool:
-        """Tell whether a stored path is materialised."""
+        """Return whether a stored path is materialised."""
         return self.includes(path) and not self.excludes(path)
 
 
 def refuse_prefix(prefix: str) -> str | None:
-    """Say what is wrong with a declared prefix, or None."""
+    """Return what is wrong with a declared prefix, or None."""
     if not prefix:
         return "is empty; use '/' for the whole repository"
     if "\\" in prefix or "\0" in prefix:
@@ -76,7 +76,7 @@ def normalise_prefix(prefix: str) -> str:
 
 
 def refuse_path(path: str) -> str | None:
-    """Say why a path cannot be a file of a workspace, or None."""
+    """Return why a path cannot be a file of a workspace, or None."""
     problem = None
     if not path:
         problem = "is empty"
@@ -99,12 +99,12 @@ def refuse_path(path: str) -> str | None:
 
 
 def is_marker(path: str) -> bool:
-    """Tell whether a path carries the name kept for Perago's own marker."""
+    """Return whether a path carries the name kept for Perago's own marker."""
     return path.rpartition("/")[2] == MARKER
 
 
 def is_action(key: str) -> bool:
-    """Tell whether a key belongs to the server's hooks."""
+    """Return whether a key belongs to the server's hooks."""
     return key == ACTIONS or key.startswith(ACTIONS + "/")
 
 

@@ -1,4 +1,4 @@
-"""Which values may travel: plain JSON, neither too deep nor with numbers that nobody reads."""
+"""Which values may travel: plain JSON, neither too deep nor with numbers too large to read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]|-?[0-9][0-9.eE
 
 
 def refuse(value: object, *, sent: bool = False) -> str | None:
-    """Say why a value cannot be taken, or None; what is sent must be JSON for every reader."""
+    """Return why a value cannot be taken, or None; what is sent must be JSON for every reader."""
     pending: list[tuple[object, int]] = [(value, 1)]
     while pending:
         item, depth = pending.pop()

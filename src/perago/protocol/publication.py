@@ -109,7 +109,7 @@ def decide(fence: FenceKind, situation: Situation) -> Decision:
 
 
 def is_intent(commit: Commit) -> bool:
-    """Tell whether a commit is the first half of a conditional replacement (K3)."""
+    """Return whether a commit is the first half of a conditional replacement (K3)."""
     return commit.metadata.get("perago.intent") == "replace"
 
 
@@ -168,7 +168,7 @@ def _decide_lineage(situation: Situation) -> Decision:
 
 
 def refuse_visible(decision: Write, published: str, head: Commit) -> str | None:
-    """Say why what is visible after the call is not what was decided (P5), or None."""
+    """Return why what is visible after the call is not what was decided (P5), or None."""
     if head.id != published:
         return f"target head is {head.id} instead of {published}"
     if isinstance(decision, Merge) and head.parents != (decision.head,):

@@ -28,7 +28,7 @@ class StillUnknown:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Somebody else moved the target; ours is not there."""
+    """Another writer moved the target; ours is not there."""
 
     head: str
 

@@ -53,7 +53,7 @@ def tasks_to_ask(commits: Iterable[Commit]) -> tuple[str, ...]:
 def object_to_replacing(
     commits: Iterable[Commit], attempt: Attempt, standings: Standings
 ) -> Objection | None:
-    """Say why one of these commits must not leave the branch for this attempt, or None."""
+    """Return why one of these commits must not leave the branch for this attempt, or None."""
     found = (_object_to(commit, attempt, standings) for commit in commits)
     return next((objection for objection in found if objection), None)
 
@@ -77,7 +77,7 @@ def _object_to(commit: Commit, attempt: Attempt, standings: Standings) -> Object
 
 
 def _still_wanted(said: Mapping[str, str], attempt: Attempt, status: str | None) -> str | None:
-    """Say what the broker's answer about a task forbids, or None when its work is abandoned."""
+    """Return what the broker's answer about a task forbids, or None when its work is abandoned."""
     if status is UNKNOWN_TASK:
         return None if _same_workflow(said, attempt) else "which the workflow engine does not know"
     if status in _WITHOUT_SUCCESS:

@@ -39,7 +39,7 @@ def recent_deaths(deaths: Sequence[float], now: float) -> tuple[float, ...]:
 
 
 def closed_until(deaths: Sequence[float], executors: int) -> float:
-    """Say until when nothing is polled; 0 when the deaths (times, in order) are few enough.
+    """Return until when nothing is polled; 0 when the deaths (times, in order) are few enough.
 
     The pause begins with the death that was one too many; a task that kills its executor must
     not have all the worker's time.

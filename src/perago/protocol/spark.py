@@ -35,7 +35,7 @@ _STATIC_SQL = (
     "spark.sql.streaming.streamingQueryListeners",
 )
 # The exact shapes, each a directory that a committer names: a file that only begins like one of
-# them is somebody's data.
+# them is data.
 _LEFTOVER = re.compile(
     r"""(?:^|/)(?:
         _SUCCESS$                                       # says that a job ended
@@ -79,27 +79,27 @@ class Application:
 
     @property
     def local(self) -> bool:
-        """Tell whether all of it runs on this machine."""
+        """Return whether all of it runs on this machine."""
         return is_local(self.master)
 
     @property
     def connect(self) -> bool:
-        """Tell whether a Spark Connect server does the work, so that no JVM is ours."""
+        """Return whether a Spark Connect server does the work, so that no JVM is ours."""
         return is_connect(self.master)
 
     @property
     def ships_code(self) -> bool:
-        """Tell whether Python functions run where the author's modules are not."""
+        """Return whether Python functions run where the author's modules are not."""
         return _ONE_PROCESS.fullmatch(self.master) is None
 
 
 def is_local(master: str) -> bool:
-    """Tell whether a master keeps its work on the machine of the driver."""
+    """Return whether a master keeps its work on the machine of the driver."""
     return _LOCAL.fullmatch(master) is not None
 
 
 def is_connect(master: str) -> bool:
-    """Tell whether a master is the address of a Spark Connect server."""
+    """Return whether a master is the address of a Spark Connect server."""
     return master.startswith(_CONNECT)
 
 
@@ -121,7 +121,7 @@ def _of_a_session(key: str) -> bool:
 
 
 def refuse_master(master: str) -> str | None:
-    """Say what is wrong with the text of a master, or None."""
+    """Return what is wrong with the text of a master, or None."""
     if is_local(master) or master in {"yarn", "local"}:
         return None
     if re.fullmatch(r"(?:spark|k8s|sc)://\S+", master):
@@ -141,7 +141,7 @@ def addresses(master: str) -> tuple[tuple[str, int], ...]:
 
 
 def refuse_local_workspace(master: str, *, shared_root: bool) -> str | None:
-    """Say why Spark elsewhere cannot use a directory of this machine, or None (X2)."""
+    """Return why Spark elsewhere cannot use a directory of this machine, or None (X2)."""
     if is_local(master) or shared_root:
         return None
     where = shown(master)
@@ -149,7 +149,7 @@ def refuse_local_workspace(master: str, *, shared_root: bool) -> str | None:
 
 
 def protection(master: str, conf: Mapping[str, str]) -> dict[str, str]:
-    """Say what keeps strangers out of an application whose parts talk over a network.
+    """Return what keeps strangers out of an application whose parts talk over a network.
 
     One process has nothing to protect. YARN and Kubernetes give each application a secret of its
     own, and so do we where the cluster is ours. A standalone master has one for all and must
@@ -167,7 +167,7 @@ def protection(master: str, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def open_to_strangers(master: str, conf: Mapping[str, str]) -> str | None:
-    """Say why anybody who reaches the ports of a cluster can run code there, or None."""
+    """Return why anybody who reaches the ports of a cluster can run code there, or None."""
     if _ONE_PROCESS.fullmatch(master) or is_connect(master):
         return None
     known = {**protection(master, conf), **conf}
@@ -183,12 +183,12 @@ def secrets_of(master: str, conf: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def needs_secret(master: str, conf: Mapping[str, str]) -> bool:
-    """Tell whether a secret has to be made: Spark makes one for the clusters of others."""
+    """Return whether a secret has to be made: Spark makes one for the clusters of others."""
     return is_local(master) and conf.get(AUTHENTICATE) == "true" and SECRET not in conf
 
 
 def is_leftover(path: str) -> bool:
-    """Tell whether a path is what Spark leaves behind beside data; a directory ends in ``/``."""
+    """Return whether a path is what Spark leaves behind beside data; a directory ends in ``/``."""
     return _LEFTOVER.search(path) is not None
 
 

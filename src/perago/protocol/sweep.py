@@ -1,4 +1,4 @@
-"""Which attempt directories nobody needs any more (W5)."""
+"""Which attempt directories are no longer needed (W5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Owner(Enum):
 class FoundAttemptDir:
     """An attempt directory as the sweep sees it; ``owner`` is None when no marker names one.
 
-    ``in_progress`` is what the broker says of its attempt; None when nobody could be asked.
+    ``in_progress`` is what the broker says of its attempt; None when the broker could not be asked.
     ``abandoned``: its owner could not remove it and has gone on. ``bare``: there is nothing in it
     but what Perago itself puts there first.
     """

@@ -133,7 +133,7 @@ class ObjectInfo:
 
     @property
     def entry(self) -> Entry:
-        """Say what a file of it holds."""
+        """Return what a file of it holds."""
         return Entry(self.size, self.checksum)
 
 

@@ -65,7 +65,7 @@ def connect(session: SparkSession, stored: InPlace) -> None:
 
 
 def is_nearby(need: SparkNeed, settings: SparkSettings) -> bool:
-    """Tell whether a table is written here first and sent by us.
+    """Return whether a table is written here first and sent by us.
 
     That takes one request a file, where S3A takes thirteen. Executors elsewhere cannot do it, and
     whoever names a committer wants that one.

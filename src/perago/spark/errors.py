@@ -37,7 +37,7 @@ def explained() -> Iterator[None]:
 
 
 def is_cancelled(text: str) -> bool:
-    """Tell whether a job ended because it was cancelled."""
+    """Return whether a job ended because it was cancelled."""
     return "JOB_CANCELLED" in text or "OPERATION_CANCELED" in text
 
 
@@ -61,7 +61,7 @@ def sentence(error: BaseException) -> str | None:
 
 
 def _raised_by_py4j(error: BaseException) -> bool:
-    """Tell whether a call to the JVM failed, and not one of the author's own connections."""
+    """Return whether a call to the JVM failed, and not one of the author's own connections."""
     frames = traceback.extract_tb(error.__traceback__)
     return any("py4j" in Path(frame.filename).parts for frame in frames)
 

@@ -66,7 +66,7 @@ def pins(text: str | None = None) -> tuple[Pin, ...]:
 
 
 def provide(cache: Path, wanted: Sequence[Pin] | None = None) -> tuple[Path, ...]:
-    """Give the jars, fetching those that are missing or not what they should be."""
+    """Return the jars, fetching those that are missing or not what they should be."""
     wanted = pins() if wanted is None else wanted
     version = hashlib.sha256("".join(pin.sha256 for pin in wanted).encode()).hexdigest()[:12]
     place = cache / version

@@ -21,12 +21,12 @@ _REMEDY: Final = "install a JDK 17 or newer and have it on PATH, or name it with
 
 
 def installed() -> bool:
-    """Tell whether PySpark is there at all."""
+    """Return whether PySpark is there at all."""
     return importlib.util.find_spec("pyspark") is not None
 
 
 def usable(environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether Spark could be started here."""
+    """Return whether Spark could be started here."""
     try:
         check(environ)
     except RuntimeConfigError:

@@ -104,7 +104,7 @@ class Jvm:
             self._end()
 
     def _healthy(self) -> bool:
-        """Tell whether it can be used: a body may have stopped it, or it ran out of memory."""
+        """Return whether it can be used: a body may have stopped it, or it ran out of memory."""
         if self._launched is None or self._launched.process.poll() is not None:
             return False
         context = self._base.sparkContext
@@ -188,7 +188,7 @@ def _check_accepted(context: SparkContext) -> None:
 
 
 def _why(error: Exception) -> str:
-    """Say what Java said, without where in Java it was."""
+    """Return what Java said, without where in Java it was."""
     lines = str(error).strip().splitlines()
     if isinstance(error, ConnectionError) or "stopped SparkContext" in str(error):
         return "the master did not answer as one of this version of Spark does"

@@ -186,7 +186,7 @@ def sweep(root: Path) -> None:
 
 
 def _is_left(path: Path, owner: Owner) -> bool:
-    """Tell whether nobody needs it; of an owner in another container only the age tells (W5)."""
+    """Return whether nobody needs it; of an owner in another container only the age tells (W5)."""
     if owner is Owner.FOREIGN:
         return time.time() - path.stat().st_mtime > _FOREIGN_SECONDS
     return owner is Owner.GONE

@@ -47,7 +47,7 @@ class SaveMode:
 
     @property
     def has_names(self) -> bool:
-        """Tell whether the names of its files are free to choose: nothing else mentions them."""
+        """Return whether the names of its files are free to choose: nothing else mentions them."""
         return self.format in PLAIN_FORMATS
 
 
@@ -76,10 +76,10 @@ class TablePlace(Protocol):
     """Paths are those of the workspace, checked already."""
 
     def source(self, path: str) -> str:
-        """Say where to read a path."""
+        """Return where to read a path."""
 
     def target(self, path: str) -> str:
-        """Say where to write a path."""
+        """Return where to write a path."""
 
     def paths(self, path: str) -> Sequence[str]:
         """List the files at a path and below it, as they are now."""

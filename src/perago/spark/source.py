@@ -307,7 +307,7 @@ class BranchReader(DataSourceReader):
                 yield columns(row)
 
     def _is_here(self, row: PublicationRow, store: Any) -> bool:
-        """Tell whether a publication is of this store: another may have a repository so named.
+        """Return whether a publication is of this store: another may have a repository so named.
 
         Older logs do not say it; then the store that knows the commit is the one.
         """

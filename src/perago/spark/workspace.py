@@ -98,11 +98,11 @@ class SparkWorkspace:
         return self._place.target(_checked(path))
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is a file at the path, or below it."""
+        """Return whether there is a file at the path, or below it."""
         return bool(self._place.paths(_checked(path)))
 
     def places(self, paths: Sequence[str]) -> list[str]:
-        """Say where paths are read."""
+        """Return where paths are read."""
         return [self._place.source(_checked(path)) for path in paths]
 
     def diff(self) -> ChangeSet:
@@ -118,7 +118,7 @@ class SparkWorkspace:
         return "parquet"
 
     def _is_dynamic(self, options: Mapping[str, Any]) -> bool:
-        """Tell whether an overwrite is to keep the partitions it does not write."""
+        """Return whether an overwrite is to keep the partitions it does not write."""
         said = {key.lower(): value for key, value in options.items()}.get(_OVERWRITE.lower())
         found = said or self.spark.conf.get(f"spark.sql.sources.{_OVERWRITE}")
         return str(found).lower() == "dynamic"

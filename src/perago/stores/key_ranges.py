@@ -41,7 +41,7 @@ class Listed:
             after = page[-1].key
 
     def more_than(self, count: int) -> bool:
-        """Tell whether there are more keys than that; reads no further."""
+        """Return whether there are more keys than that; reads no further."""
         return any(True for number, _ in enumerate(self.walk()) if number == count)
 
     def split(self, parts: int, whole: KeyRange = EVERYTHING) -> list[KeyRange]:

@@ -1,4 +1,4 @@
-"""The token of an attempt that nobody wants any more: a body may ask it, a hook may wait for it.
+"""The token of an attempt that is no longer wanted: a body may ask it, a hook may wait for it.
 
 A body that never asks is not asked either: the next phase does, and after a grace the process goes.
 """
@@ -23,7 +23,7 @@ class CancellationToken:
 
     @property
     def cancelled(self) -> bool:
-        """Tell whether the attempt was lost."""
+        """Return whether the attempt was lost."""
         return self._event.is_set()
 
     def cancel(self) -> None:
@@ -49,7 +49,7 @@ _everywhere: list[CancellationToken] = []
 
 
 def cancelled() -> bool:
-    """Tell whether this attempt was lost: a long body asks now and then, and gives up.
+    """Return whether this attempt was lost: a long body asks now and then, and gives up.
 
     False outside an attempt. With threads as executors, a thread of the author's own sees its
     attempt only in a copy of the context.
@@ -85,5 +85,5 @@ def holding(token: CancellationToken, *, whole_process: bool) -> Iterator[None]:
 
 
 def _call(hook: Hook) -> None:
-    with suppress(Exception):  # It is somebody's, and must not keep us from ending the attempt.
+    with suppress(Exception):  # It is the author's, and must not keep us from ending the attempt.
         hook()

@@ -57,12 +57,12 @@ class TaskDefinition:
 
     @property
     def writable(self) -> bool:
-        """Tell whether the task may publish."""
+        """Return whether the task may publish."""
         return self.workspace is not None and not self.workspace.read_only
 
     @property
     def direct(self) -> bool:
-        """Tell whether the task wants its workspace where it is stored (X2)."""
+        """Return whether the task wants its workspace where it is stored (X2)."""
         return self.spark is not None and self.spark.need.direct
 
     @property
@@ -351,7 +351,7 @@ def _spark_role(hint: object) -> Role | None:
 def _check_spark(
     name: str, roles: Mapping[str, Role], workspace: WorkspaceSpec | None, *, declared: bool
 ) -> bool:
-    """Tell whether a task is one for Spark; refuse half of a declaration."""
+    """Return whether a task is one for Spark; refuse half of a declaration."""
     on_spark = bool({Role.SPARK, Role.SPARK_WORKSPACE} & {*roles.values()})
     if declared and not on_spark:
         raise TaskDefinitionError(

@@ -272,7 +272,7 @@ class TimeoutPolicy(Declaration):
 
     @property
     def attempt_seconds(self) -> float:
-        """Say how long an attempt may take before its result is not wanted any more."""
+        """Return how long an attempt may take before its result is not wanted any more."""
         return self.seconds if self.seconds and self.policy != "ALERT_ONLY" else math.inf
 
 

@@ -36,7 +36,7 @@ class ScriptedBroker:
         )
 
     def standing(self, task_id: str) -> str | None:
-        """Say how a task stands; one that was never told of is not known."""
+        """Return how a task stands; one that was never told of is not known."""
         self._hear()
         return self._status.get(task_id)
 

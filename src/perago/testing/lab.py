@@ -193,12 +193,12 @@ class Run:
 
     @property
     def crashed(self) -> bool:
-        """Tell whether a fault killed it before it could report."""
+        """Return whether a fault killed it before it could report."""
         return self.outcome is None
 
     @property
     def completed(self) -> bool:
-        """Tell whether the attempt succeeded."""
+        """Return whether the attempt succeeded."""
         return self.outcome is not None and self.outcome.completed
 
     @property

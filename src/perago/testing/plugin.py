@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def perago_lab(tmp_path: Path) -> Iterator[Lab]:
-    """Give a lab of its own to each test."""
+    """Return a lab of its own to each test."""
     from perago.testing.lab import Lab  # noqa: PLC0415 - not every test run needs it
 
     lab = Lab(tmp_path / "perago-lab")

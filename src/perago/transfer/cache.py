@@ -137,7 +137,7 @@ class ContentCache:
         self.packs.index.also(_tag(entry), content)
 
     def content(self, entry: Entry) -> Entry:
-        """Say what content an entry is; itself where nothing else is known."""
+        """Return what content an entry is; itself where nothing else is known."""
         tag = _tag(entry)
         return Entry(entry.size, self.packs.index.contents_of([tag]).get(tag, entry.checksum))
 

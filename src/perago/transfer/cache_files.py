@@ -94,7 +94,7 @@ class CacheFiles:
             os.rename(draft, name, src_dir_fd=top, dst_dir_fd=directory)
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is something of that name."""
+        """Return whether there is something of that name."""
         above, _, name = path.rpartition("/")
         try:
             with self.top() as top, _opened(top, above) as fd:

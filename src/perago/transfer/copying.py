@@ -84,7 +84,7 @@ def move(source: int, target: int) -> None:
 
 
 def entry_of(content: bytes | memoryview, algorithm: str = "sha256") -> Entry:
-    """Say what bytes are."""
+    """Return what bytes are."""
     digest = new_hash(algorithm, content, usedforsecurity=False).hexdigest()
     return Entry(len(content), f"{algorithm}:{digest}")
 

@@ -41,7 +41,7 @@ def refuse_used(directory: Path) -> None:
 
 @contextmanager
 def filling(directory: Path) -> Iterator[Path]:
-    """Give a private place whose ``tree`` becomes the content of a new or empty directory.
+    """Return a private place whose ``tree`` becomes the content of a new or empty directory.
 
     When the block fails, nothing of it is seen; what a killed one left is removed by the next.
     """
@@ -71,7 +71,7 @@ def tree_of(draft: Path) -> Path:
 
 @contextmanager
 def trying(draft: Path) -> Iterator[Path]:
-    """Give a place of one's own, for one of several that may bring the same files."""
+    """Return a place of one's own, for one of several that may bring the same files."""
     place = draft / _TRIES / uuid.uuid4().hex
     place.mkdir()
     try:

@@ -194,7 +194,7 @@ def _left(deadline: float) -> float:
 
 
 def _quiet(connection: socket.socket) -> bool:
-    """Tell whether a kept connection is still there: only one that was closed has news."""
+    """Return whether a kept connection is still there: only one that was closed has news."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return not poll.poll(0)

@@ -47,7 +47,7 @@ class Reply:
 
     @property
     def good(self) -> bool:
-        """Tell whether the server did what it was asked for."""
+        """Return whether the server did what it was asked for."""
         return self.status in OK
 
 
@@ -90,7 +90,7 @@ def repeatable_words(words: str, secrets: Collection[str | None]) -> str:
 
 
 def _message(answer: Mapping[str, Any]) -> str:
-    """Say what a refusal says; Conductor puts what is wrong with a definition into a list."""
+    """Return what a refusal says; Conductor puts what is wrong with a definition into a list."""
     details = answer.get("validationErrors")
     if isinstance(details, list):
         found = [str(each.get("message", "")) for each in details if isinstance(each, dict)]

@@ -34,7 +34,7 @@ class PackReader:
         self._fresh = fresh
 
     def place(self, key: bytes) -> Place | None:
-        """Say where a content should be."""
+        """Return where a content should be."""
         return self._places.get(key)
 
     def read(self, place: Place, size: int) -> bytes:
@@ -43,7 +43,7 @@ class PackReader:
         return os.pread(self._opened[pack], size, at) if pack in self._opened else b""
 
     def is_old(self, place: Place) -> bool:
-        """Tell whether a pack is among those that go soon."""
+        """Return whether a pack is among those that go soon."""
         return place[0] not in self._fresh
 
 

@@ -78,7 +78,7 @@ class Size:
                     self._files.unlink(draft.path)  # Its process is gone, or will notice.
 
     def _is_time(self) -> bool:
-        """Tell whether nobody has trimmed for a while."""
+        """Return whether nobody has trimmed for a while."""
         try:
             with self._files.top() as top:
                 found = os.stat(TRIMMED, dir_fd=top, follow_symlinks=False)

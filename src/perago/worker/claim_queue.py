@@ -39,7 +39,7 @@ class ClaimQueue:
             self._changed.wait_for(lambda: self._closed, timeout_seconds)
 
     def offer(self, claims: Sequence[Claim]) -> bool:
-        """Leave claims; False when nobody will take them any more."""
+        """Leave claims; False when they will not be taken any more."""
         with self._changed:
             if self._closed:
                 return False
@@ -80,11 +80,11 @@ class ClaimQueue:
 
     @property
     def closed(self) -> bool:
-        """Tell whether it is over."""
+        """Return whether it is over."""
         return self._closed
 
     def close(self) -> list[Claim]:
-        """Take no more, and return what nobody took."""
+        """Take no more, and return what was not taken."""
         with self._changed:
             self._closed = True
             left = [claim for _, claim in self._claims]

@@ -1,6 +1,6 @@
 """Reports that are read back when there is a moment (R2).
 
-The engine is busiest while a queue is being emptied, and nobody waits to hear that it has taken
+The engine is busiest while a queue is being emptied, and nothing waits to hear that it has taken
 the result of an attempt that published nothing. So such questions wait until the worker has been
 quiet for a moment, and never longer than a few seconds.
 """
@@ -76,7 +76,7 @@ class Confirmations:
             return self._waiting.popleft()[1] if self._waiting else None
 
     def _patience(self) -> float:
-        """Say how long the oldest question may still wait."""
+        """Return how long the oldest question may still wait."""
         if self._closed:
             return 0.0
         if not self._waiting:

@@ -135,7 +135,7 @@ class Executions:
             self._bury(run, "" if run.lost else reason)
 
     def lost(self, execution_id: str, why: str) -> None:
-        """Stop an attempt that nobody wants (W4); one that reports hears it from the broker."""
+        """Stop an unwanted attempt (W4); one that reports hears it from the broker."""
         self._keeper.let_go(execution_id)
         run = self._runs.get(execution_id)
         if run is not None and not run.reporting and not run.lost:

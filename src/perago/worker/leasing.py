@@ -70,7 +70,7 @@ class LeaseKeeper:
                 self._changed.notify_all()
 
     def let_go(self, execution_id: str) -> None:
-        """Stop; the lease is over or nobody's."""
+        """Stop; the lease is over."""
         with self._changed:
             self._leases.pop(execution_id, None)
 

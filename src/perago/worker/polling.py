@@ -74,7 +74,7 @@ class Poller:
 
     @property
     def hung(self) -> bool:
-        """Tell whether a request is long past all its timeouts, or the thread is gone."""
+        """Return whether a request is long past all its timeouts, or the thread is gone."""
         asked = self._asked_at
         late = asked is not None and self._clock.monotonic() - asked > HUNG_SECONDS
         return late or not (self._thread.is_alive() or self._stopped)
@@ -168,7 +168,7 @@ def _claim(name: str, task: Mapping[str, Any]) -> Claim:
 
 
 def give_back(client: ConductorClient, attempt: Attempt, worker_id: str, note: Note) -> bool:
-    """Return an attempt that nobody began: it is delivered again soon and loses no retry."""
+    """Return an attempt that was not begun: it is delivered again soon and loses no retry."""
     result = {
         "workflowInstanceId": attempt.workflow_instance_id,
         "taskId": attempt.task_id,

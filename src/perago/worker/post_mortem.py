@@ -44,7 +44,7 @@ class CleanupConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeadExecution:
-    """An execution that is over; without a reason its attempt was lost, and nobody is told."""
+    """An execution that is over; without a reason its attempt was lost, and nothing is reported."""
 
     claim: Claim
     worker_id: str

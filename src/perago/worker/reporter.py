@@ -2,7 +2,7 @@
 
 The supervisor keeps the lease until an attempt is reported, so it also reports: an executor never
 waits for the engine to take a result, and one that dies afterwards takes no result with it. The
-private branch goes the same way: nobody needs it any more, and its removal takes a server's time.
+private branch goes the same way: it is no longer needed, and its removal takes a server's time.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Reporter:
 
     def _confirm(self, run: RunningExecution, outcome: Outcome, taken: Callable[[], bool]) -> None:
         """Read a result back; one that was dropped is logged as every other."""
-        with suppress(Exception):  # It was sent; that nobody could look is no reason to die.
+        with suppress(Exception):  # It was sent; not to have read it back is no reason to die.
             if not taken():
                 with self._progress(run) as progress:
                     lost_completion(outcome, progress)

@@ -35,12 +35,12 @@ class RunningExecution:
 
     @property
     def lost(self) -> bool:
-        """Tell whether nobody wants it any more."""
+        """Return whether it is no longer wanted."""
         return self.kill_at is not None
 
     @property
     def decided(self) -> bool:
-        """Tell whether its outcome is known; what is left is to clean up and to report."""
+        """Return whether its outcome is known; what is left is to clean up and to report."""
         return self.state.outcome is not None
 
     def as_json(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def listening(
         reload()
 
     before = {number: signal.signal(number, on_stop) for number in STOPPING}
-    # Somebody who started us with nohup wants us to outlive his terminal.
+    # A worker started with nohup outlives its terminal.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         before[signal.SIGHUP] = signal.signal(signal.SIGHUP, on_hangup)
     try:

@@ -10,7 +10,7 @@ from perago.tasks.declaration import TaskDefinition
 
 
 def refuse_unregistered(client: ConductorClient, tasks: Mapping[str, TaskDefinition]) -> None:
-    """Refuse tasks that Conductor does not know: nobody could ever schedule them."""
+    """Refuse tasks that Conductor does not know: they could never be scheduled."""
     missing = [name for name in sorted(tasks) if client.taskdef(name) is None]
     if missing:
         names = ", ".join(map(repr, missing))

@@ -37,7 +37,7 @@ def lock_root(root: Path) -> FileLock:
 
 
 def in_use(root: Path) -> bool:
-    """Tell whether a supervisor holds this root."""
+    """Return whether a supervisor holds this root."""
     path = root / LOCK
     if not path.exists():
         return False

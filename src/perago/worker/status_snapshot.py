@@ -28,7 +28,7 @@ class StatusSnapshot:
 
     @property
     def not_ready(self) -> str:
-        """Say why no claim would be taken now; empty when one would."""
+        """Return why no claim would be taken now; empty when one would."""
         if self.draining:
             return "draining"
         if self.now < self.closed_until:

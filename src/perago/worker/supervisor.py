@@ -139,7 +139,7 @@ class Supervisor:
 
     @property
     def healthy(self) -> bool:
-        """Tell whether the main loop still turns."""
+        """Return whether the main loop still turns."""
         return self._clock.monotonic() - self._looked_at < _HEALTHY_SECONDS
 
     @property
@@ -248,7 +248,7 @@ class Supervisor:
         )
 
     def _rhythm(self) -> float:
-        """Say how often to look after everything: seldom while there is nothing to see."""
+        """Return how often to look after everything: seldom while there is nothing to see."""
         return _BUSY_SECONDS if self._executions or self.not_ready else _IDLE_SECONDS
 
     def _hear(self, report: Report) -> None:
@@ -343,7 +343,7 @@ class Supervisor:
         self._write_state(snapshot.as_json())
 
     def _assembled(self) -> bool:
-        """Tell whether all executors have been there once, or had their time to come."""
+        """Return whether all executors have been there once, or had their time to come."""
         if not self._complete:
             ready = sum(seen.ready for seen in self._pool.look())
             waited = self._clock.now() - self._started_at

@@ -49,7 +49,7 @@ class Watchdog:
                 yield seen, verdict, self._why(seen, verdict)
 
     def worn_out(self, executors: WatchedExecutors, executor_id: str) -> bool:
-        """Tell whether an executor that has just become idle shall be replaced."""
+        """Return whether an executor that has just become idle shall be replaced."""
         for seen in executors.look():
             if seen.executor_id == executor_id:
                 if self._clock.monotonic() - self._measured.get(executor_id, 0.0) > _SOON_SECONDS:

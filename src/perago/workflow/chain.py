@@ -126,7 +126,7 @@ class _Chain:
         return frozenset(found)
 
     def _first_round(self, writer: str, built_on: frozenset[str]) -> bool:
-        """Tell whether a loop's task reads the loop's own output, which the first round lacks."""
+        """Return whether a loop's task reads the loop's own output, which the first round lacks."""
         return any(writer not in loop and built_on & loop for loop in self.loops)
 
     def _warn(self, what: str) -> None:

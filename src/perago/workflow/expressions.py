@@ -192,12 +192,12 @@ def as_text(value: object) -> str:
 
 
 def mentions_task_id(template: object) -> bool:
-    """Tell whether a template depends on the attempt it is resolved for."""
+    """Return whether a template depends on the attempt it is resolved for."""
     return any(found.path == (TASK_ID,) for _, found in expressions_in(template))
 
 
 def refresh(template: object, previous: object, read: Read) -> object:
-    """Give a retry the input its predecessor had; only the task id is taken anew."""
+    """Return a retry the input its predecessor had; only the task id is taken anew."""
     if isinstance(template, str):
         return _resolve_text(template, read) if mentions_task_id(template) else previous
     if isinstance(template, Mapping) and isinstance(previous, Mapping):

@@ -44,13 +44,13 @@ class Node:
 
     @property
     def caption(self) -> str:
-        """Say what the step is, beside its name."""
+        """Return what the step is, beside its name."""
         task = self.task if self.kind == "SIMPLE" and self.task != self.reference else ""
         return "  ".join(filter(None, (task, self.says, self.mark)))
 
     @property
     def ends(self) -> bool:
-        """Tell whether the workflow goes no further behind it."""
+        """Return whether the workflow goes no further behind it."""
         return self.kind == ENDS
 
 

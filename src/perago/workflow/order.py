@@ -23,7 +23,7 @@ class Order:
     instead_of: Mapping[str, frozenset[str]]
 
     def parallel(self, one: str, other: str) -> bool:
-        """Tell whether two tasks may run at the same time, or in either order."""
+        """Return whether two tasks may run at the same time, or in either order."""
         return not (
             one == other
             or one in self.before[other]

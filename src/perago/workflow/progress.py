@@ -34,7 +34,7 @@ class WorkflowStep:
 
     @property
     def over(self) -> bool:
-        """Tell whether it has ended."""
+        """Return whether it has ended."""
         return self.status not in {_WAITING, _RUNNING}
 
     @property
@@ -73,7 +73,7 @@ class WorkflowExecution:
 
     @property
     def over(self) -> bool:
-        """Tell whether it has ended."""
+        """Return whether it has ended."""
         return self.status in OVER
 
     def as_json(self) -> dict[str, object]:
@@ -94,7 +94,7 @@ Told = Callable[["WorkflowStep"], Iterable[AttemptEvent]]
 
 
 def news(before: WorkflowExecution | None, now: WorkflowExecution, told: Told) -> Iterator[Event]:
-    """Say what happened between two looks, in the words of a local runner."""
+    """Return what happened between two looks, in the words of a local runner."""
     known = {step.task_id: step for step in before.steps} if before else {}
     for step in now.steps:
         old = known.get(step.task_id)

@@ -49,7 +49,7 @@ def after_failure(
 
 
 def bounded(controls: Controls) -> bool:
-    """Tell whether all attempts together have a limit; ALERT_ONLY only says so."""
+    """Return whether all attempts together have a limit; ALERT_ONLY only says so."""
     return (
         controls.total_timeout_seconds > 0
         and controls.timeout_policy is not TimeoutAction.ALERT_ONLY

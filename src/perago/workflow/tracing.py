@@ -149,7 +149,7 @@ class WorkspaceTracing:
         return found if isinstance(found, str) and found else f"${{{path}}}"
 
     def source(self, task: Task) -> Source:
-        """Say which writer's output a task reads."""
+        """Return which writer's output a task reads."""
         return self._source(task, len(self.tasks))
 
     def _source(self, task: Task, left: int) -> Source:

@@ -83,7 +83,7 @@ def _target_of(task_input: object) -> Target | None:
 
 
 def _clash(one: str, other: str, target: Target) -> str:
-    """Say who writes what at the same time."""
+    """Return who writes what at the same time."""
     repository, branch = target
     return (
         f"tasks {one!r} and {other!r} may run at the same time and both write branch"

@@ -49,7 +49,7 @@ def write(directory: int, content: Mapping[str, object], name: str = MARKER) -> 
 
 
 def names_it(marker: Mapping[str, object], directory_name: str) -> bool:
-    """Tell whether an attempt's marker is of the directory of that name, and not a copy's."""
+    """Return whether an attempt's marker is of the directory of that name, and not a copy's."""
     task_id, execution_id = marker.get("task_id"), marker.get("execution_id")
     if not isinstance(task_id, str) or not isinstance(execution_id, str):
         return False

@@ -25,7 +25,7 @@ def token_of(pid: int) -> str:
 
 
 def is_alive(pid: int, token: str) -> bool:
-    """Tell whether the process that wrote ``pid`` and ``token`` still runs, here."""
+    """Return whether the process that wrote ``pid`` and ``token`` still runs, here."""
     if pid <= 0:
         return False
     try:
@@ -40,7 +40,7 @@ def is_alive(pid: int, token: str) -> bool:
 
 
 def standing(pid: int, token: str) -> Owner:
-    """Say what can be known here of the process that wrote ``pid`` and ``token``."""
+    """Return what can be known here of the process that wrote ``pid`` and ``token``."""
     if pid <= 0:
         return Owner.GONE
     try:

@@ -96,7 +96,7 @@ def _is_ours(root: int, name: str) -> bool:
 
 
 def is_bare(attempt_dir: int) -> bool:
-    """Tell whether there is nothing in a directory but what Perago puts into a new one."""
+    """Return whether there is nothing in a directory but what Perago puts into a new one."""
     with os.scandir(attempt_dir) as found:
         for entry in found:
             if entry.name == WORKSPACE and entry.is_dir(follow_symlinks=False):

@@ -183,7 +183,7 @@ def _files(fd: int, selection: Selection) -> dict[str, os.stat_result]:
 
 
 def _is_same(before: Baseline, path: str, known: Entry, hashed: Entry) -> bool:
-    """Tell whether a content is still the listed one, whatever the store lists it by."""
+    """Return whether a content is still the listed one, whatever the store lists it by."""
     if not known.checksum or known == hashed:
         return known == hashed
     return hashed in {before.hashes.get(path), before.content(known)}

@@ -97,7 +97,7 @@ def _look(root: int, name: str, clock: Clock) -> _Look | None:
 
 
 def _is_shaped(attempt_dir: int) -> bool:
-    """Tell whether a directory holds what an attempt directory does, marked or not."""
+    """Return whether a directory holds what an attempt directory does, marked or not."""
     return all(
         name == roots.WORKSPACE or name.startswith(roots.OWN) for name in trees.names(attempt_dir)
     )

@@ -19,7 +19,7 @@ class Backoff:
 
     @property
     def wait_seconds(self) -> float:
-        """Say how long to wait before the next poll."""
+        """Return how long to wait before the next poll."""
         if self.misses == 0:
             return 0.0
         first = max(self.interval_seconds, LEAST_SECONDS)

@@ -72,7 +72,7 @@ class ConductorBroker:
         """Offer the result until it is taken, lost, or the time for it is over (T5).
 
         The answer to an update says nothing (R2): only the task itself does. When the result was
-        answered and names no publication, nobody waits for that, and it may be read later.
+        answered and names no publication, nothing waits for that, and it may be read later.
         """
         outcome = hidden_outcome(outcome)
         result = result_of(attempt, outcome, self._worker_id)
@@ -105,7 +105,7 @@ class ConductorBroker:
         return self._clock.monotonic() + self._report_seconds
 
     def _left(self, deadline: float, share: float = 1.0) -> float:
-        """Say how long a request may take; what was sent is read back in any case."""
+        """Return how long a request may take; what was sent is read back in any case."""
         return max(share * (deadline - self._clock.monotonic()), _LEAST_SECONDS)
 
     def _send(self, result: dict[str, Any], deadline: float) -> bool | str:
@@ -134,7 +134,7 @@ class ConductorBroker:
         return _Settled.OPEN
 
     def _give_up(self, attempt: Attempt, refusal: str) -> bool:
-        """Say why there is no result, so that the retry need not wait for the lease to end."""
+        """Return why there is no result, so that the retry need not wait for the lease to end."""
         outcome = Outcome(Status.FAILED, reason=f"report: the result was refused: {hide(refusal)}")
         self._send(result_of(attempt, outcome, self._worker_id), self._deadline())
         return False

@@ -86,7 +86,7 @@ class ConductorClient:
     ) -> list[dict[str, Any]]:
         """Take up to ``count`` tasks; the server may wait for one to come. Never repeated.
 
-        ``BrokerUnavailableError``: tasks may have been handed out that nobody has; they come
+        ``BrokerUnavailableError``: tasks may have been handed out that no worker has; they come
         back when their response timeout is over.
         """
         query = {"workerid": worker_id, "count": count, "timeout": round(wait_seconds * 1000)}

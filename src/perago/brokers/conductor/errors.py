@@ -32,7 +32,7 @@ _TOO_LARGE = 413
 
 
 def may_retry(call: Call, status: int | None) -> bool:
-    """Tell whether the same request may be sent once more; None stands for no answer at all."""
+    """Return whether the same request may be sent once more; None stands for no answer at all."""
     return call is not Call.ONCE and (status is None or status in UNAVAILABLE)
 
 

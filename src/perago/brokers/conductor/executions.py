@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from perago.workflow.progress import WorkflowExecution, WorkflowStep
 
-# Steps of the workflow language itself: they do no work that somebody waits for.
+# Steps of the workflow language itself: they do no work of their own.
 _CONTROL: Final = frozenset(
     {
         *("FORK_JOIN", "FORK", "FORK_JOIN_DYNAMIC", "JOIN", "EXCLUSIVE_JOIN", "SWITCH"),

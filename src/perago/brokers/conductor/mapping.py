@@ -50,7 +50,7 @@ def claim_of(task: Mapping[str, Any], execution_id: str) -> Claim:
     """Read a polled task; its trace context is taken out of the input.
 
     An input that the server keeps elsewhere shows as one foreign key, which I1 refuses by name.
-    ``BrokerError`` for what is not a task, ``TaskInputError`` for an input that nobody can take.
+    ``BrokerError`` for what is not a task, ``TaskInputError`` for an input that cannot be taken.
     """
     found = task.get("inputData")
     if found is not None and not isinstance(found, Mapping):
@@ -81,7 +81,7 @@ def refusal_of(task: Mapping[str, Any], reason: str, worker_id: str) -> dict[str
 
 
 def snapshot_of(attempt: Attempt, task: Mapping[str, Any] | None) -> AttemptSnapshot:
-    """Say how the task is now; one that the server does not know is no longer current."""
+    """Return how the task is now; one that the server does not know is no longer current."""
     if task is None:
         return AttemptSnapshot(
             attempt.workflow_instance_id, attempt.task_id, attempt.retry_count, REMOVED
@@ -110,12 +110,12 @@ def result_of(attempt: Attempt, outcome: Outcome, worker_id: str) -> dict[str, A
 
 
 def is_over(task: Mapping[str, Any] | None) -> bool:
-    """Tell whether no executor can be at work on a task any more."""
+    """Return whether no executor can be at work on a task any more."""
     return task is None or task.get("status") in _OVER
 
 
 def holds(task: Mapping[str, Any], outcome: Outcome) -> bool:
-    """Tell whether a task that was read back shows this outcome."""
+    """Return whether a task that was read back shows this outcome."""
     if task.get("status") != outcome.status:
         return False
     if outcome.status is not Status.COMPLETED or task.get(_OUTPUT_ELSEWHERE):

@@ -140,7 +140,7 @@ def _inline(node: Any, definitions: dict[str, Any], recursive: set[str]) -> Any:
 
 
 def _reaches(start: str, wanted: str, definitions: dict[str, Any]) -> bool:
-    """Tell whether a definition refers to ``wanted``, directly or not."""
+    """Return whether a definition refers to ``wanted``, directly or not."""
     pending, seen = [start], set()
     while pending:
         for name in _references(definitions.get(pending.pop(), {})):

@@ -21,7 +21,7 @@ class LocalBroker:
         self._clock = clock
 
     def claim(self, task: TaskRecord, executor_id: str) -> Claim | None:
-        """Hand a scheduled attempt to one executor; None when somebody else has it."""
+        """Hand a scheduled attempt to one executor; None when another process has it."""
         execution_id = uuid.uuid4().hex
         if not self._state.claim(task, execution_id, executor_id, self._clock.now()):
             return None

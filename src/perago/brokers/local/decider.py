@@ -72,13 +72,13 @@ class Decision:
 
 
 def decide(situation: RunSituation) -> Decision:
-    """Say what to do next; nothing when the run is over."""
+    """Return what to do next; nothing when the run is over."""
     if situation.run.status is not RunStatus.RUNNING:
         return Decision()
     return _Decider(situation).decide()
 
 
-class _RunFails(Exception):  # noqa: N818 - unwinds the walk, nobody outside sees it
+class _RunFails(Exception):  # noqa: N818 - unwinds the walk, never seen outside
     def __init__(self, status: RunStatus, reason: str, task: TaskRecord | None = None) -> None:
         super().__init__(reason)
         self.status = status
@@ -196,7 +196,7 @@ class _Decider:
             longest_delay=self.situation.longest_delay,
         )
         if isinstance(verdict, Retry):
-            # From the end of the failure: a delay that passed while nobody ran is over.
+            # From the end of the failure: a delay that passed while nothing ran is over.
             self._schedule(task, record, ended + verdict.delay_seconds)
             return False
         timed_out = record.status is Status.TIMED_OUT

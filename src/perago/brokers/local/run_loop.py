@@ -37,7 +37,7 @@ from perago.workflow.events import OnEvent, about_run, about_task, finished
 from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 LOOK_SECONDS: Final = 1.0
-"""How often the state is looked at when nothing happens: somebody may terminate the run."""
+"""How often the state is looked at when nothing happens: another process may terminate the run."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class RunLoop:
         self.pool.wake()
 
     def to_the_end(self) -> RunRecord:
-        """Loop until the run is over or somebody asks to stop; leave no executor at work."""
+        """Loop until the run is over or a stop is asked for; leave no executor at work."""
         try:
             while True:
                 run = self.state.run(self.run_id)

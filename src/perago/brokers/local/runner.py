@@ -150,7 +150,7 @@ class Runner:
         return parse_workflow(run.workflow, self.tasks.controls, f"workflow of run {run.id}")
 
     def _collect_lost(self, run: RunRecord) -> None:
-        """Make sure that nobody works for this run any more, then write off what was running."""
+        """Make sure that no process works for this run, then write off what was running."""
         broker = LocalBroker(self.state, self.clock)
         for task in self.state.tasks(run.id):
             if not await_gone(self.lock_directory, task.executor_id, GONE_SECONDS):
@@ -165,7 +165,7 @@ class Runner:
     @contextmanager
     def _locked(self, run_id: str) -> Iterator[None]:
         with run_lock(self.lock_directory, run_id) as lock:
-            # Somebody who only looks whether it is held has it for a moment, too.
+            # A process that only looks whether it is held has it for a moment, too.
             if not lock.acquire(LOOKED_AT_SECONDS):
                 raise UsageError(
                     f"run {run_id} is being run by another process",

@@ -205,7 +205,7 @@ def _add(database: sqlite3.Connection, task: TaskRecord) -> bool:
     try:
         database.execute(schema.insert("tasks", schema.TASK_COLUMNS), schema.row_of(task))
     except sqlite3.IntegrityError:
-        return False  # the same decision was made, and carried out, by somebody else
+        return False  # the same decision was made, and carried out, by another process
     return True
 
 
@@ -272,7 +272,7 @@ class _ForeignFileError(Exception):
 
 
 def _prepare(database: sqlite3.Connection) -> None:
-    # A completion that a power cut takes back would leave later steps on a ref nobody knows.
+    # A completion that a power cut takes back would leave later steps on a ref that is unknown.
     database.execute("pragma synchronous = full")
     if not _is_new(database):
         return

@@ -64,7 +64,7 @@ class Catalogue:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection for queries; each sees what is committed at that moment."""
+        """Return a connection for queries; each sees what is committed at that moment."""
         with self._translated():
             yield self._connection()
 

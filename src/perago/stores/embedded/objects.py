@@ -41,12 +41,12 @@ class ObjectDirectory:
         return locks.held(self._lock, exclusive=True, timeout_seconds=timeout_seconds)
 
     def path(self, entry: Entry) -> Path:
-        """Say where an object is, or would be."""
+        """Return where an object is, or would be."""
         digest = hex_of(entry.checksum)
         return self.objects / digest[:2] / digest
 
     def holds(self, entry: Entry) -> bool:
-        """Tell whether the file of an object is there in its full length."""
+        """Return whether the file of an object is there in its full length."""
         try:
             return self.path(entry).stat().st_size == entry.size
         except OSError:

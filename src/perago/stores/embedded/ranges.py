@@ -35,7 +35,7 @@ class Range:
     count: int
 
     def overlaps(self, root: str) -> bool:
-        """Tell whether a key that starts with ``root`` could be inside."""
+        """Return whether a key that starts with ``root`` could be inside."""
         return self.last >= root and (self.first < root or self.first.startswith(root))
 
 
@@ -60,7 +60,7 @@ class RangeCutter:
 
 
 def ends_range(key: str) -> bool:
-    """Tell whether a key is the last of its range wherever it appears."""
+    """Return whether a key is the last of its range wherever it appears."""
     hashed = blake2b(key.encode(), digest_size=4).digest()
     return int.from_bytes(hashed, "big") % EVERY == 0
 

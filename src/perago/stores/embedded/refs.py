@@ -71,7 +71,7 @@ def expect_head(db: sqlite3.Connection, repository: str, branch: str, expected: 
 
 
 def is_dirty(db: sqlite3.Connection, repository: str, branch: str) -> bool:
-    """Tell whether a branch has uncommitted changes."""
+    """Return whether a branch has uncommitted changes."""
     found = db.execute(
         "SELECT 1 FROM changes WHERE repository = ? AND branch = ? LIMIT 1", (repository, branch)
     )

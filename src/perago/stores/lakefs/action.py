@@ -16,7 +16,7 @@ PROBE = "perago-probe-"
 """What the names of scratch branches begin with; the action covers them, to be tried there."""
 
 # The second condition makes a head with two parents mean one thing only: an unfinished
-# replacement. Without it a late "<branch>^2" could take somebody's merge for one.
+# replacement. Without it a late "<branch>^2" could take a merge of others for one.
 _TEXT = """\
 # Written by 'perago repo init --fence hard'. Do not change it: workers compare it with their own.
 name: perago_fence
@@ -58,7 +58,7 @@ def branches_of(text: str) -> tuple[str, ...] | None:
 
 
 def refuse_action(text: str | None, branch: str) -> str | None:
-    """Say why an action does not fence a branch, or None."""
+    """Return why an action does not fence a branch, or None."""
     if text is None:
         return f"there is no {KEY}"
     protected = branches_of(text)

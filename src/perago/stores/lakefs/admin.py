@@ -52,12 +52,12 @@ def create_repository(client: LakeFSClient, name: str, storage: str | None, bran
 
 
 def version(client: LakeFSClient) -> str:
-    """Say which lakeFS it is."""
+    """Return which lakeFS it is."""
     return str(configuration(client).get("version_config", {}).get("version", "unknown"))
 
 
 def user(client: LakeFSClient) -> str:
-    """Say whose key it is; an error tells that it is nobody's."""
+    """Return whose key it is; an error says that it is unknown."""
     found = client.ask(Ask("read user", "GET", path_of("user")))
     return str(found["user"]["id"])
 
@@ -110,7 +110,7 @@ def _branches(
 
 
 def default_branch(client: LakeFSClient, repository: str) -> str:
-    """Say which branch a repository begins with."""
+    """Return which branch a repository begins with."""
     path = path_of("repositories", repository)
     return str(client.ask(Ask(f"read repository {repository}", "GET", path))["default_branch"])
 

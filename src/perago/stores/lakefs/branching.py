@@ -44,7 +44,7 @@ class LakeFSBranches:
         return self.store.head(repository, branch)
 
     def dirty(self, repository: str, branch: str) -> bool:
-        """Tell whether a branch has uncommitted changes."""
+        """Return whether a branch has uncommitted changes."""
         return self.store.dirty(repository, branch)
 
     def create_branch(self, repository: str, branch: str, at: str) -> Commit:

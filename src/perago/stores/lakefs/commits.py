@@ -28,7 +28,7 @@ class Commits:
         self._lock = threading.Lock()
 
     def find(self, repository: str, ref: str, ask: Ask) -> Commit:
-        """Return what is known, what somebody is asking for just now, or the answer."""
+        """Return what is known, what is being asked for just now, or the answer."""
         key = repository, ref
         with self._lock:
             if known := self._kept.get(key):

@@ -26,7 +26,7 @@ class Call(Enum):
     PRIVATE = "private"
     """A write on the own staging branch: send again."""
     CREATE = "create"
-    """Makes a name: sending it again could take somebody else's for ours."""
+    """Makes a name: sending it again could take another's for ours."""
     PUBLISH = "publish"
     """Moves the target: never sent again."""
 
@@ -42,7 +42,7 @@ _LOST_RACE = frozenset({409, 412, 423, 429})
 
 
 def may_retry(call: Call, status: int | None) -> bool:
-    """Tell whether the same request may be sent once more; None stands for no answer at all."""
+    """Return whether the same request may be sent once more; None stands for no answer at all."""
     if call in {Call.CREATE, Call.PUBLISH}:
         return False
     return status is None or status in RETRYABLE

@@ -74,7 +74,7 @@ class HardFence:
         return Published(ref, "hard" if held else "head")
 
     def finish(self, repository: str, branch: str) -> Commit:
-        """Complete a replacement that somebody left half done, if there is one; return the head."""
+        """Complete a replacement that was left half done, if there is one; return the head."""
         why = ""
         for _ in range(FINISH_TRIES):
             head = self._head(repository, branch)
@@ -93,7 +93,7 @@ class HardFence:
         )
 
     def _ran(self, repository: str, commit: str) -> bool:
-        """Tell whether the server really ran the action: hooks can be switched off silently."""
+        """Return whether the server really ran the action: hooks can be switched off silently."""
         path = path_of("repositories", repository, "actions", "runs")
         query = {"commit": commit, "amount": 1}
         try:
@@ -207,7 +207,7 @@ def refuse_relocation(to: Commit) -> None:
 
 
 def is_unfinished(head: Commit) -> bool:
-    """Tell whether a head is the first half of a replacement."""
+    """Return whether a head is the first half of a replacement."""
     return is_intent(head) and len(head.parents) > 1
 
 

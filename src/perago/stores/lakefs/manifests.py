@@ -31,7 +31,7 @@ _MOST_MADE = 64
 """How many staging branches are followed at a time; those of failed attempts fall out."""
 
 MOST_BYTES = 256 << 20
-"""When there is more, all of it goes: it is asked for again, and nobody keeps count of its use."""
+"""When there is more, all of it goes: it is asked for again, and its use is not counted."""
 _LOOK_EVERY = 100
 _WAIT_SECONDS = 10.0
 

@@ -49,7 +49,7 @@ class Presigned:
         self._pool = manager(32, num_pools=2, headers={"User-Agent": "perago"})
 
     def takes(self, size: int) -> bool:
-        """Tell whether a file of a size can be sent this way."""
+        """Return whether a file of a size can be sent this way."""
         return self.takes_parts or size < MULTIPART_BYTES
 
     def download(self, ref: str, fetch: Fetch, advance: Advance, cache: ContentCache) -> None:

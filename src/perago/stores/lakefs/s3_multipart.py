@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._=/+-]+")
 
 
 def is_plain(key: str) -> bool:
-    """Tell whether a key may be sent this way; the others go through the API."""
+    """Return whether a key may be sent this way; the others go through the API."""
     return _PLAIN.fullmatch(key) is not None and not key.endswith("/")
 
 

@@ -32,7 +32,7 @@ class StagingBranch:
     execution_id: str | None
 
     def landed(self, seconds: float) -> Commit | None:
-        """Return the head if it is the commit of this execution; None too when nobody can tell."""
+        """Return the head if it is the commit of this execution; None too when that is unknown."""
         try:
             head = self.head(seconds)
         except StoreUnavailableError:

@@ -249,7 +249,7 @@ class LakeFSStore:
         self._manifests.publish(repository, ref, source)
 
     def way(self, repository: str) -> str:
-        """Say how object bytes travel, once some have."""
+        """Return how object bytes travel, once some have."""
         return self._transports.way(repository)
 
     def close(self) -> None:

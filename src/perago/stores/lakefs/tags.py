@@ -62,7 +62,7 @@ def parts_of(tag: str, listed: str) -> int:
 def is_tag_of_parts(
     checksum: str, content_md5: bytes, file: Path | None = None, count: int = 0
 ) -> bool:
-    """Tell whether a checksum that is not that of the content is that of its parts.
+    """Return whether a checksum that is not that of the content is that of its parts.
 
     Without a file only one part is thought of. ``count`` is how many there were, 0 for unknown.
     """

@@ -150,7 +150,7 @@ class Transports:
         return Presigned(self._client, repository, parts=parts)
 
     def way(self, repository: str) -> str:
-        """Say which way was found for a repository."""
+        """Return which way was found for a repository."""
         transport = self._known.get(repository)
         if transport is None:
             return "an unknown way"

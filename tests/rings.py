@@ -1,0 +1,55 @@
+"""Three rings of tests: quick ones, one case of each class on real servers and Spark, and all.
+
+``quick`` needs no server, no JVM and no build. ``rest`` is what ``classes`` leaves out of ``all``.
+
+A class of cases is one value of one parameter: in ``classes`` each value of each parameter is in at
+least one case ("each choice" coverage), in ``all`` every combination is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+RINGS: Final = ("quick", "classes", "rest", "all")
+SERVERS: Final = frozenset(
+    {
+        *("lakefs_server", "lakefs_s3_server", "lakefs_on_postgres", "mortal_lakefs"),
+        *("conductor_server", "mortal_conductor", "postgres", "lakefs"),
+        *("jvm", "standalone_master", "connect_server", "guarded_master"),
+    }
+)
+"""Fixtures that start a server or a JVM."""
+SLOW: Final = (
+    *("tests/audit", "tests/bench", "tests/deploy", "tests/dev", "tests/faults", "tests/newcomer"),
+    *("tests/power", "tests/soak", "tests/spark", "tests/typing"),
+    *("tests/docs/test_consoles.py", "tests/docs/test_examples.py"),
+)
+"""Where tests start servers, JVMs or builds of their own, or take long for another reason."""
+
+Values = frozenset[tuple[str, str]]
+
+
+def is_quick(path: str, fixtures: Iterable[str]) -> bool:
+    """Tell whether a test needs no server, no JVM and no build."""
+    return not path.startswith(SLOW) and SERVERS.isdisjoint(fixtures)
+
+
+def values_of(parameters: Mapping[str, object]) -> Values:
+    """Name the values of a case; one named ``family/place/fault`` has several."""
+    return frozenset(
+        (f"{name} {position}", part)
+        for name, value in parameters.items()
+        for position, part in enumerate(str(value).split("/"))
+    )
+
+
+def each_choice(cases: Sequence[Values]) -> list[int]:
+    """Choose cases, by their numbers, so that every value of every parameter is in one of them."""
+    missing = set[tuple[str, str]]().union(*cases)
+    chosen: list[int] = []
+    while missing:
+        best = max(range(len(cases)), key=lambda number: len(cases[number] & missing))
+        chosen.append(best)
+        missing -= cases[best]
+    return sorted(chosen) or list(range(min(1, len(cases))))

@@ -1,0 +1,42 @@
+"""The rings of tests: what each leaves out."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tests.rings import each_choice, is_quick, values_of
+
+
+def test_every_value_is_in_one_of_the_chosen_cases() -> None:
+    cases = [
+        values_of({"point": point, "fence": fence, "path": path})
+        for point, fence, path in product("abcdefg", ("head", "lineage", "hard"), "xy")
+    ]
+    chosen = each_choice(cases)
+    assert len(chosen) == 7
+    assert frozenset().union(*(cases[number] for number in chosen)) == frozenset().union(*cases)
+
+
+def test_the_parts_of_a_name_are_values() -> None:
+    cases = [values_of({"case": name}) for name in ("kill/a/x", "kill/b/x", "kill/b/y", "kill/a/y")]
+    assert len(each_choice(cases)) == 2
+
+
+def test_a_test_without_parameters_is_one_case() -> None:
+    assert each_choice([values_of({})]) == [0]
+    assert each_choice([]) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "fixtures", "quick"),
+    [
+        ("tests/protocol/test_events.py", (), True),
+        ("tests/lifecycle/test_attempt.py", ("lab", "lakefs_server"), False),
+        ("tests/spark/test_naming.py", (), False),
+        ("tests/cli/test_commands.py", ("tmp_path",), True),
+    ],
+)
+def test_what_is_quick(path: str, fixtures: tuple[str, ...], *, quick: bool) -> None:
+    assert is_quick(path, fixtures) is quick
