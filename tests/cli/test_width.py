@@ -125,12 +125,12 @@ def test_the_start_of_spark_does_not_widen_the_column_of_seconds() -> None:
         for step, seconds in (("land", 22.4), ("clean", 0.0)):
             about = {"task_id": step, "reference_task_name": step, "retry_count": 0}
             view({"event": "task_scheduled", **about})
-            heard = [
+            heard: list[dict[str, object]] = [
                 {"event": "decision", "kind": "merge"},
                 {"event": "published", "ref": "a" * 64},
             ]
             if seconds:
-                heard.append({"event": "spark started", "seconds": str(seconds)})
+                heard.append({"event": "spark started", "seconds": seconds})
             for message in heard:
                 view({"event": "message", "message": message, **about})
             ended = {"status": "COMPLETED", "reason": "", "seconds": 68.7}
