@@ -136,5 +136,5 @@ def test_the_start_of_spark_does_not_widen_the_column_of_seconds() -> None:
             ended = {"status": "COMPLETED", "reason": "", "seconds": 68.7}
             view({"event": "task_finished", **ended, **about})
     shown = written_to.getvalue()
-    assert re.search(r"✓  land   68\.7 s  published a{12}  +\(starting Spark: 22\.4 s\)", shown)
+    assert re.search(r"✓  land   68\.7 s  published a{12} +\(starting Spark: 22\.4 s\)", shown)
     assert re.search(r"✓  clean  68\.7 s  published a{12}", shown)
