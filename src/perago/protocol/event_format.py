@@ -7,7 +7,7 @@ cannot be understood is an :class:`~perago.protocol.events.Unknown`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Final
 
 from perago.protocol.events import (
@@ -59,22 +59,25 @@ _PHASES: Final[Mapping[str, Event]] = {
 
 def read(name: str, facts: Mapping[str, object]) -> Event:
     """Turn what was recorded or sent into an event."""
-    if (found := _PHASES.get(name)) is not None:
-        return replace(found, **_fitting(type(found), facts, skip="phase"))
+    found = _PHASES.get(name)
+    if isinstance(found, PhaseEnded):
+        return PhaseEnded(found.phase, **_fitting(PhaseEnded, facts))
     kind = KINDS.get(name)
+    if found is not None or kind is None:
+        return found or UnknownEvent(name, facts)
     try:
-        return UnknownEvent(name, facts) if kind is None else kind(**_fitting(kind, facts))
+        return kind(**_fitting(kind, facts))
     except TypeError:  # A fact without a default is missing.
         return UnknownEvent(name, facts)
 
 
-def _fitting(kind: type[Event], facts: Mapping[str, object], skip: str = "") -> dict[str, Any]:
+def _fitting(kind: type[Event], facts: Mapping[str, object]) -> dict[str, Any]:
     """Choose the facts of an event that are there and of their type."""
     found: dict[str, Any] = {}
-    for one in fields(kind):
-        if one.name in facts and one.name != skip:
+    for name, fit in _READERS[kind]:
+        if name in facts:
             try:
-                found[one.name] = _FITS[str(one.type)](facts[one.name])
+                found[name] = fit(facts[name])
             except TypeError:
                 continue
     return found
@@ -94,13 +97,15 @@ def _optional(fit: Callable[[object], Any]) -> Callable[[object], Any]:
 
 
 def _texts(value: object) -> Any:
-    return tuple(map(str, _checked(list, tuple)(value)))
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    return tuple(map(str, value))
 
 
 _FITS: Final[Mapping[str, Callable[[object], Any]]] = {
-    "str": lambda value: str(_checked(str)(value)),
+    "str": _checked(str),
     "int": _checked(int),
-    "float": lambda value: float(_checked(int, float)(value)),
+    "float": _checked(int, float),
     "str | None": _optional(_checked(str)),
     "int | None": _optional(_checked(int)),
     "float | None": _optional(_checked(int, float)),
@@ -109,3 +114,8 @@ _FITS: Final[Mapping[str, Callable[[object], Any]]] = {
     "Mapping[str, object] | None": _optional(_checked(dict)),
 }
 """How a fact of each type is read; a value that does not fit is a ``TypeError``."""
+_READERS: Final[Mapping[type[Event], tuple[tuple[str, Callable[[object], Any]], ...]]] = {
+    kind: tuple((one.name, _FITS[str(one.type)]) for one in fields(kind) if one.type in _FITS)
+    for kind in (*KINDS.values(), PhaseEnded)
+}
+"""How each fact of each kind of event is read; a phase is in the name of its event."""
