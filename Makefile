@@ -23,7 +23,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test newcomer soak faults mutants servers lint types docs audit bench bench-quick format lock clean
+.PHONY: help run test test-quick newcomer soak faults mutants servers lint types docs audit bench bench-quick format lock clean
 
 help: ## list the chores
 	@if [ -t 1 ]; then on='\033[36m'; off='\033[0m'; fi; \
@@ -36,6 +36,9 @@ run: $(READY) ## run the example Spark pipeline on this machine, no server neede
 
 test: $(READY) servers ## run every test (JOBS=2 at a time; JOBS=0 to debug in one process)
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+test-quick: $(READY) ## run the tests that need no server, no JVM and no build
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ring quick $(ARGS)
 
 newcomer: $(READY) ## follow README, tutorial and how-tos: in a pipe, a terminal, from a wheel (ARGS="pipe wheel")
 	@UV=$(UV) $(BIN)/python -m tests.newcomer $(ARGS)
