@@ -179,7 +179,7 @@ MUTANTS = (
         "S4",
         "a branch that was there before is dropped",
         "src/perago/attempt/staging.py",
-        "raise  # It is somebody else's: never reused, never deleted.",
+        "raise  # It belongs to another execution: never reused, never deleted.",
         "self._drop_later(); raise",
         "tests/lifecycle/test_staging_branches.py -k s4",
     ),
