@@ -28,7 +28,12 @@ def rooms_of(root: Path) -> list[str]:
 
 
 def _is_room(path: Path) -> bool:
-    """Tell an attempt directory from a dataset that a body has put in its place."""
+    """Tell an attempt directory from a dataset that a body has put in its place.
+
+    One below a mount is not looked into: to list it would be to read what was mounted (V6).
+    """
+    if str(path) in _mounts():
+        return True
     try:
         names = {entry.name for entry in path.iterdir()}
     except OSError:
@@ -40,8 +45,7 @@ def free(root: Path, scratch: Path) -> None:
     """Take away mounts and attributes that a body has left; the sweep cannot."""
     with suppress(OSError):
         root.chmod(0o700)
-    for line in Path("/proc/self/mounts").read_text().splitlines()[::-1]:
-        place = line.split()[1].encode().decode("unicode_escape")
+    for place in _mounts()[::-1]:
         if place.startswith((f"{scratch}/", f"{root}/")):
             subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)
     for attempt_dir in map(root.joinpath, rooms_of(root)):
@@ -49,6 +53,12 @@ def free(root: Path, scratch: Path) -> None:
             if not path.is_symlink() and (path.is_dir() or path.is_file()):
                 with suppress(OSError):
                     _unlock(path)
+
+
+def _mounts() -> list[str]:
+    """List the places where something is mounted, in the order in which it was."""
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    return [line.split()[1].encode().decode("unicode_escape") for line in lines]
 
 
 def _unlock(path: Path) -> None:
