@@ -165,7 +165,7 @@ RACER = """
 import sys, time
 from pathlib import Path
 from perago.dev.cache import Cache
-from perago.dev.progress import Silent
+from perago.dev.progress import NoProgress
 from perago.dev.recipes import JarRecipe
 root, seen, pin = sys.argv[1:]
 def make(directory):
@@ -174,7 +174,7 @@ def make(directory):
     time.sleep(0.5)
     (directory / "small").write_bytes(b"a small program")
 recipe = JarRecipe("small", "1.0", "x", 11, "", pin)
-print(Cache(Path(root)).provide(recipe, make, Silent()))
+print(Cache(Path(root)).provide(recipe, make, NoProgress()))
 """
 
 
