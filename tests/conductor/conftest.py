@@ -10,6 +10,7 @@ from perago.brokers.conductor import client as client_module
 from perago.brokers.conductor.client import ConductorClient
 from perago.dev import ConductorEndpoint
 from perago.settings import ConductorSettings
+from perago.transfer import json_http
 from tests.conductor.lab import Lab, new_lab
 from tests.faults.impatience import SkippingClock, give_up_on_silence
 from tests.faults.proxy import Proxy
@@ -39,7 +40,7 @@ def proxy(conductor_server: ConductorEndpoint) -> Iterator[Proxy]:
 @pytest.fixture
 def clock(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> SkippingClock:
     """Give a clock that is ahead by all that need not be waited for."""
-    return give_up_on_silence(proxy, monkeypatch, client_module)
+    return give_up_on_silence(proxy, monkeypatch, client_module, json_http)
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from perago.dev import LakeFSEndpoint
-from perago.stores.lakefs import client, hard, store, transports
+from perago.stores.lakefs import hard, store, transports
+from perago.transfer import json_http
 from tests.faults.impatience import SkippingClock, give_up_on_silence
 from tests.faults.proxy import Proxy
 from tests.lakefs.bench import Bench
@@ -43,6 +44,6 @@ def bench(
 @pytest.fixture
 def impatient(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> SkippingClock:
     """Have a worker that need not wait for what does not come; nothing else is changed."""
-    clock = give_up_on_silence(bench.proxy, monkeypatch, client, hard, transports, store)
+    clock = give_up_on_silence(bench.proxy, monkeypatch, json_http, hard, transports, store)
     bench.lab.clock = clock
     return clock
