@@ -73,7 +73,9 @@ HOW: dict[str, Callable[[Path], None]] = {
 def _in_a_clone(scratch: Path, kind: Open) -> None:
     clone = scratch / "perago"
     _done("git", "clone", "--quiet", str(ROOT), str(clone))
-    environment = clean_environment()
+    # What was said to this make is not said to those of the pages.
+    said = ("MAKE", "MFLAGS", "ARGS", "JOBS")
+    environment = {k: v for k, v in clean_environment().items() if not k.startswith(said)}
     outside = [place for place in environment["PATH"].split(":") if not place.startswith(str(ROOT))]
     environment["PATH"] = ":".join(outside)
     once = frozenset({"make run"})  # the second page that says so is at a reader who has done it
