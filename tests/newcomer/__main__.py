@@ -74,8 +74,7 @@ def _in_a_clone(scratch: Path, kind: Open) -> None:
     clone = scratch / "perago"
     _done("git", "clone", "--quiet", str(ROOT), str(clone))
     # What was said to this make is not said to those of the pages.
-    said = ("MAKE", "MFLAGS", "ARGS", "JOBS")
-    environment = {k: v for k, v in clean_environment().items() if not k.startswith(said)}
+    environment = clean_environment("MAKE", "MFLAGS", "ARGS", "JOBS")
     outside = [place for place in environment["PATH"].split(":") if not place.startswith(str(ROOT))]
     environment["PATH"] = ":".join(outside)
     once = frozenset({"make run"})  # the second page that says so is at a reader who has done it
