@@ -172,3 +172,10 @@ def test_what_was_moved_and_decided() -> None:
         "ref": "c1",
     }
     assert state.decided_at == 3.0
+
+
+def test_however_much_is_sent_the_state_stays_small() -> None:
+    """An executor runs code of others: what it sends must not grow in the supervisor (W4)."""
+    state = folded(*[BODY, events.SparkStarting(), events.SparkStarted(1.0)] * 2_000)
+    assert len(state.phases) <= 101
+    assert state.after(END, 0.0).last_phase == "body"

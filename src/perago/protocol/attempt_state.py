@@ -11,6 +11,8 @@ from perago.protocol.values import Status
 
 STARTING_SPARK: Final = "starting Spark"
 """Told as a phase of its own, before the one in which Spark was first asked for."""
+_MOST_PHASES: Final = 100
+"""Several times what an attempt goes through: an executor runs code of others and may send any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class AttemptState:
         changed: dict[str, Any] = {}
         match event:
             case events.PhaseBegan(phase):
-                changed["phases"] = (*self.phases, PhaseTime(str(phase), at))
+                changed["phases"] = (*self.phases[-_MOST_PHASES:], PhaseTime(str(phase), at))
             case events.PhaseEnded(_, seconds) if self.phases:
                 *before, last = self.phases
                 changed["phases"] = (*before, replace(last, seconds=seconds or 0.0))
@@ -58,7 +60,8 @@ class AttemptState:
                 # Before the phase that is still open: that one's seconds do not count it.
                 place = max(0, len(self.phases) - 1)
                 start = PhaseTime(STARTING_SPARK, at, seconds)
-                changed["phases"] = (*self.phases[:place], start, *self.phases[place:])
+                phases = (*self.phases[:place], start, *self.phases[place:])
+                changed["phases"] = phases[-_MOST_PHASES:]
                 changed["starting_spark"] = False
             case events.PublicationDecided():
                 changed |= {"decision": event, "decided_at": at}
