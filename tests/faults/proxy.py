@@ -236,7 +236,7 @@ class HangAfter:
 
 @dataclass(frozen=True)
 class Truncate:
-    """The body breaks off after ``keep`` bytes, its length promised in full.
+    """The body breaks off after ``keep`` bytes, its length promised in full; without a body, the head.
 
     ``honest``: the length is given as that of what is sent, so that HTTP itself sees no fault.
     """
@@ -246,7 +246,7 @@ class Truncate:
 
     def meet(self, exchange: Exchange) -> None:
         answer = exchange.forward()
-        exchange.spared(self.keep >= len(answer.body))
+        exchange.spared(self.keep >= len(answer.body) and bool(answer.body or self.honest))
         if self.honest:
             exchange.reply(Answer(answer.status, answer.headers, answer.body[: self.keep]))
         else:
@@ -504,6 +504,10 @@ class _Handler(BaseHTTPRequestHandler):
             pass
 
     def write(self, answer: Answer, *, keep: int | None, drip: Drip | None) -> None:
+        if keep is not None and not answer.body:
+            self.wfile.write(f"{self.protocol_version} {answer.status}".encode())
+            self.wfile.flush()
+            return
         self.send_response_only(answer.status)
         for name, value in answer.headers:
             if name.lower() not in _HOP:
