@@ -24,6 +24,7 @@ from perago.dev import LakeFSEndpoint, Sources, start
 from perago.history.attempts import attempt_history
 from perago.history.event_log import AttemptJournal, EventLog
 from perago.ports import Put
+from perago.programs.running import ProgramRunner
 from perago.protocol.paths import Selection
 from perago.protocol.values import Attempt, Claim, Staging, WorkspaceInput
 from perago.settings import LakeFSSettings
@@ -170,6 +171,7 @@ class Host:
             clock=clock,
             journal=AttemptJournal(self._events, claim, clock),
             engines=EngineFactory(),
+            programs=ProgramRunner(),
         )
         outcome = run_attempt(claim, definition, services)
         published = outcome.output.get("workspace")

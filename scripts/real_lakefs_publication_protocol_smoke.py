@@ -29,6 +29,7 @@ from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
 from perago.errors import PeragoError
 from perago.history.event_log import AttemptJournal, EventLog
+from perago.programs.running import ProgramRunner
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, WorkspaceInput
 from perago.settings import load_settings
@@ -100,6 +101,7 @@ class Target:
             clock,
             AttemptJournal(self.smoke.events, claim, clock),
             engines=EngineFactory(),
+            programs=ProgramRunner(),
         )
         outcome = run_attempt(claim, definition, services)
         left = [name for name in self.smoke.branches() if name.endswith(claim.execution_id)]

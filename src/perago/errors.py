@@ -73,6 +73,11 @@ class PostGuardrailViolation(GuardrailViolation):
 class TaskDefinitionError(PeragoError):
     """A task declaration is wrong; found at import."""
 
+    argument = ""
+    """The argument of a declaration that is wrong, if it is one."""
+    problem = ""
+    """What is wrong with it."""
+
 
 class WorkflowDefinitionError(PeragoError):
     """A workflow file is wrong, or asks for something that is not run here."""

@@ -16,6 +16,7 @@ from perago.protocol.data import Measure, Table
 from perago.protocol.events import Event
 from perago.protocol.kinds import FenceKind
 from perago.protocol.outcome import Outcome
+from perago.protocol.program import Program, ProgramEvent
 from perago.protocol.publication import Write
 from perago.protocol.spark import SparkNeed
 from perago.protocol.values import (
@@ -374,6 +375,35 @@ class Engines(Protocol):
 
     def open(self, need: SparkNeed | None, site: Site) -> Engine:
         """Choose by the need; ``RuntimeConfigError`` when it cannot be met here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCall:
+    """One attempt, as a program is told of it."""
+
+    execution_id: str
+    directory: Path
+    """The attempt directory, in which it has a place of its own beside the workspace."""
+    attempt: Mapping[str, object]
+    """Which attempt it is."""
+    tell: Callable[[ProgramEvent], None]
+    """Takes what the program says on the way."""
+    warn: Callable[[str, str], None]
+    """Takes what was wrong with it and changes nothing: a sentence, and why."""
+    enter: Callable[[], Path]
+    """Makes a directory for a program that outlives the attempt; it is swept after the executor."""
+    workspace: Path | None = None
+    params: Mapping[str, object] = field(default_factory=dict)
+
+
+class Programs(Protocol):
+    """Runs programs as bodies."""
+
+    def run(self, program: Program, call: ProgramCall) -> Mapping[str, object]:
+        """Run one; ``TaskFailed`` or ``TaskTerminalError`` as its end means (Q5).
+
+        Nothing that it started is left when this returns or raises.
+        """
 
 
 class Clock(Protocol):

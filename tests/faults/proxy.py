@@ -236,7 +236,7 @@ class HangAfter:
 
 @dataclass(frozen=True)
 class Truncate:
-    """The body breaks off after ``keep`` bytes, its length promised in full; without a body, the head.
+    """The body breaks off after ``keep`` bytes, its length promised in full; or the head, alone.
 
     ``honest``: the length is given as that of what is sent, so that HTTP itself sees no fault.
     """

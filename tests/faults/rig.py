@@ -280,6 +280,15 @@ class Rig(Stage):
     def statuses(self, begun: Begun) -> list[str]:
         return [status for status, _ in self.tasks(self.met(begun).workflow_id)]
 
+    def short_leases(self, begun: Begun) -> list[str]:
+        """Return the statuses, leases that were lost one after the other as one.
+
+        Where they are short, a starved machine may lose one more than the test took.
+        """
+        found = self.statuses(begun)
+        pairs = zip([*found[1:], ""], found, strict=True)
+        return [status for after, status in pairs if (status, after) != ("TIMED_OUT", "TIMED_OUT")]
+
     def events(self, begun: Begun) -> list[list[str]]:
         """Return the names of the events of each execution, in the order they were claimed."""
         log = EventLog(self.directory / "home" / "events.sqlite")

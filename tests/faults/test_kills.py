@@ -147,7 +147,7 @@ def test_kill_of_the_supervisor(hasty: Rig, case: Case) -> None:
     ended = hasty.given_up(begun.workflow_id, PATIENCE_SECONDS)
     before = ["FAILED"] * case.victim
     lost = ["TIMED_OUT"] if case.point == "before report" else []
-    assert hasty.statuses(begun) == [*before, *lost, "COMPLETED"]
+    assert hasty.short_leases(begun) == [*before, *lost, "COMPLETED"]
     assert ended["status"] == "COMPLETED"
     eventually(lambda: hasty.findings(begun) == [], "a clean end")
     assert second.stop() == 0

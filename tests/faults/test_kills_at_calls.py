@@ -163,7 +163,7 @@ def test_kill_of_the_supervisor_at_call(hasty: Rig, proxy: Proxy, case: Case) ->
     eventually(lambda: first.process.poll() is not None, "the death of the worker")
     second = hasty.work(1)
     hasty.given_up(begun.workflow_id, PATIENCE_SECONDS)
-    assert hasty.statuses(begun) == ["TIMED_OUT", "COMPLETED"]
+    assert hasty.short_leases(begun) == ["TIMED_OUT", "COMPLETED"]
     # What a dead supervisor did not get to remove is left to ``perago gc`` (W5).
     eventually(lambda: hasty.findings(begun, swept=case.applied) == [], "a clean end")
     assert second.stop() == 0

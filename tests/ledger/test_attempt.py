@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from perago.attempt import adoption
 from perago.errors import LedgerUnavailableError
 from perago.ledger.sql import SqlLedger
 from perago.ledger.sqlite import SqliteDatabase
 from perago.protocol.adoption import Completion, Posting
 from perago.protocol.values import Attempt, AttemptSnapshot, Status
+from perago.tasks.bodies import FunctionBody
 from perago.testing import POINTS, FailAt, Lab, LoseAnswer, MoveHeadAt, StaleAt
 from perago.testing.faults import Scene
 from perago.testing.lab import Run
@@ -230,7 +230,7 @@ def test_k5_other_params_replace_as_before(lab: Lab) -> None:
 
 def test_k5_other_code_replaces_as_before(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = lab.run(deeds.head, faults=[FailAt("published")])
-    monkeypatch.setattr(adoption, "code_of", lambda _: "edited")
+    monkeypatch.setattr(FunctionBody, "code", "edited")
     retried = killed.retry()
     assert "adopted" not in retried.events
     assert_one_truth(retried)

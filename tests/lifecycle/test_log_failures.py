@@ -18,6 +18,7 @@ from perago.clock import SystemClock
 from perago.errors import EventLogError
 from perago.history import event_log
 from perago.history.event_log import AttemptJournal, EventLog
+from perago.programs.running import ProgramRunner
 from perago.protocol.event_format import read
 from perago.protocol.events import Event, OutcomeDecided
 from perago.protocol.outcome import Outcome
@@ -126,7 +127,13 @@ def attempt(lab: Lab, how: str, point: str) -> tuple[Outcome, ScriptedBroker, li
     broken = BreakAt(journal, point, lambda: disk.fail(log))
     attempt_dirs = LocalAttemptDirs(lab.attempt_dirs, "lab", clock)
     services = AttemptServices(
-        lab.store, lab.broker, attempt_dirs, clock, broken, engines=EngineFactory()
+        lab.store,
+        lab.broker,
+        attempt_dirs,
+        clock,
+        broken,
+        engines=EngineFactory(),
+        programs=ProgramRunner(),
     )
     try:
         outcome = run_attempt(claim, definition_of(tasks.write), services)

@@ -26,12 +26,14 @@ from perago.attempt.services import AttemptServices
 from perago.attempt.staging import Stage
 from perago.attempt.working_copy import Change, DownloadedCopy, WorkingCopy
 from perago.ports import AttemptDir, AttemptDirs, Broker, Ledger, Store
+from perago.programs.running import ProgramRunner
 from perago.protocol.diff import diff
 from perago.protocol.events import Event
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Attempt, Claim, Commit, Phase, WorkspaceInput
 from perago.stores.lakefs import hard
-from perago.tasks.declaration import TaskDefinition, definition_of
+from perago.tasks.declaration import definition_of
+from perago.tasks.definition import TaskDefinition
 from perago.testing import ManualClock
 from perago.workspace.scan import Baseline
 from tests.model.server import BRANCH, REPOSITORY, A, Library
@@ -162,6 +164,7 @@ def stand(writer: Writer, library: Library, answers: tuple[Answer, ...]) -> Stan
         clock=clock,
         journal=journal,
         engines=EngineFactory(),
+        programs=ProgramRunner(),
         ledger=cast("Ledger", ModelLedger(wire, library.postings)) if writer.keeps_ledger else None,
     )
     with (

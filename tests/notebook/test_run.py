@@ -182,7 +182,7 @@ def test_two_tasks_of_one_name_are_refused() -> None:
     def top_words(workspace: Path, params: Note) -> Note:
         return params
 
-    with pytest.raises(TaskDefinitionError, match="one of this session and one of module 'tasks'"):
+    with pytest.raises(TaskDefinitionError, match="one of this session and one of 'tasks'"):
         perago.run("workflow.json", ["tasks", top_words])
 
 

@@ -20,6 +20,7 @@ from perago.attempt.services import AttemptServices
 from perago.clock import SystemClock
 from perago.history.event_log import AttemptJournal, EventLog
 from perago.observe import tracing
+from perago.programs.running import ProgramRunner
 from perago.protocol.values import Attempt, Claim, WorkspaceInput
 from perago.settings import load_settings
 from perago.tasks.declaration import definition_of
@@ -71,7 +72,13 @@ def main(directory: Path, name: str, traceparent: str = "") -> None:
     with traces.attempt(AttemptJournal(log, claim, clock), claim) as journal:
         attempt_dirs = LocalAttemptDirs(directory / "rooms", "lab", clock)
         services = AttemptServices(
-            lab.store, ScriptedBroker(), attempt_dirs, clock, journal, engines=EngineFactory()
+            lab.store,
+            ScriptedBroker(),
+            attempt_dirs,
+            clock,
+            journal,
+            engines=EngineFactory(),
+            programs=ProgramRunner(),
         )
         outcome = run_attempt(claim, definition, services)
     log.close()

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, computed_fiel
 
 from perago import task
 from perago.errors import ResultError, TaskParamsError
-from perago.tasks.declaration import TaskDefinition, definition_of
+from perago.tasks.declaration import definition_of
+from perago.tasks.definition import TaskDefinition
 
 
 class Colour(Enum):

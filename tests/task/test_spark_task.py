@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from perago import TaskDefinitionError, WorkspaceSpec, data, task
 from perago.protocol.spark import SparkNeed
 from perago.spark import SparkSpec, SparkWorkspace
-from perago.tasks.declaration import Role, definition_of
+from perago.tasks.bodies import FunctionBody, Role
+from perago.tasks.declaration import definition_of
 from tests.patience import LIMIT
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def test_x1_roles_are_told_by_annotation_even_one_for_type_checkers_only() -> No
         return params
 
     found = definition_of(step)
-    assert found.roles == {
+    assert isinstance(found.body, FunctionBody)
+    assert found.body.roles == {
         "params": Role.PARAMS,
         "workspace": Role.SPARK_WORKSPACE,
         "spark": Role.SPARK,

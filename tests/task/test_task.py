@@ -25,7 +25,10 @@ from perago import (
     task,
 )
 from perago.protocol.budget import Budget
-from perago.tasks.declaration import Role, TaskDefinition, definition_of
+from perago.tasks.bodies import FunctionBody, Role
+from perago.tasks.declaration import definition_of
+from perago.tasks.definition import TaskDefinition
+from perago.tasks.schemas import ModelSchema
 
 T = TypeVar("T")
 EMAIL = "team@example.com"
@@ -76,6 +79,13 @@ def measured(params: Params, metrics: MetricRecorder, workspace: Path) -> Result
     return Result(n=len(list(workspace.iterdir())))
 
 
+def body_of(function: Callable[..., Any]) -> FunctionBody:
+    found = getattr(function, "__perago_task__", None)
+    body = (found if isinstance(found, TaskDefinition) else declare(function)).body
+    assert isinstance(body, FunctionBody)
+    return body
+
+
 def declare(function: Callable[..., Any], **arguments: Any) -> TaskDefinition:
     given = {"name": "t", "owner_email": EMAIL, **arguments}
     return definition_of(task(**given)(function))
@@ -91,9 +101,9 @@ def test_t1_the_function_stays_an_ordinary_function(tmp_path: Path) -> None:
 
 
 def test_t1_roles_are_told_by_annotation_in_any_order() -> None:
-    assert definition_of(plain).roles == {"params": Role.PARAMS}
-    assert definition_of(on_files).roles == {"workspace": Role.WORKSPACE, "params": Role.PARAMS}
-    assert dict(definition_of(measured).roles) == {
+    assert body_of(plain).roles == {"params": Role.PARAMS}
+    assert body_of(on_files).roles == {"workspace": Role.WORKSPACE, "params": Role.PARAMS}
+    assert dict(body_of(measured).roles) == {
         "params": Role.PARAMS,
         "metrics": Role.METRICS,
         "workspace": Role.WORKSPACE,
@@ -105,8 +115,8 @@ def test_t1_the_body_is_called_with_what_its_signature_asks_for(tmp_path: Path) 
         Role.WORKSPACE: lambda: tmp_path,
         Role.PARAMS: lambda: Params(n=5),
     }
-    assert definition_of(on_files).call(values) == Result(n=5)
-    assert definition_of(plain).call(values) == Result(n=6)
+    assert body_of(on_files).call(values) == Result(n=5)
+    assert body_of(plain).call(values) == Result(n=6)
 
 
 def test_t6_the_defaults_of_a_declaration() -> None:
@@ -116,8 +126,8 @@ def test_t6_the_defaults_of_a_declaration() -> None:
     assert found.workspace is None
     assert found.metrics == MetricSpec()
     assert found.controls == TaskControls()
-    assert found.strict_params is False
-    assert (found.params_model, found.result_model) == (Params, Result)
+    assert found.params == ModelSchema(Params, strict=False)
+    assert found.result == ModelSchema(Result)
     assert found.warnings() == []
 
 
@@ -151,9 +161,9 @@ def test_annotated_quoted_and_generic_annotations_are_read() -> None:
     def generic(params: Boxed[int]) -> Boxed[str]:
         return Boxed[str](value=str(params.value))
 
-    assert declare(quoted, workspace=WorkspaceSpec()).params_model is Params
-    assert declare(annotated).result_model is Result
-    assert declare(generic).params_model is Boxed[int]
+    assert declare(quoted, workspace=WorkspaceSpec()).params == ModelSchema(Params)
+    assert declare(annotated).result == ModelSchema(Result)
+    assert declare(generic).params == ModelSchema(Boxed[int])
 
 
 def test_a_wrapped_function_keeps_the_signature_it_wraps() -> None:
@@ -161,7 +171,7 @@ def test_a_wrapped_function_keeps_the_signature_it_wraps() -> None:
     def wrapper(*arguments: Any, **named: Any) -> Any:
         return plain(*arguments, **named)
 
-    assert declare(wrapper).roles == {"params": Role.PARAMS}
+    assert body_of(wrapper).roles == {"params": Role.PARAMS}
 
 
 @pytest.mark.parametrize("name", ["a", "clean_audio", "clean-audio.v2", "clean audio", "清洗"])
@@ -417,4 +427,4 @@ def test_models_may_carry_constraints() -> None:
     def bounded(params: Described) -> Result:
         return Result(n=params.n)
 
-    assert declare(bounded).params_model is Described
+    assert declare(bounded).params == ModelSchema(Described)

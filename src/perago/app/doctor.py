@@ -21,7 +21,7 @@ from perago.filesystem import roots
 from perago.protocol.spark import is_connect, open_to_strangers, shown
 from perago.settings import Settings, weak_keys
 from perago.spark import java
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 from perago.workspace import attempt_dirs, stamps
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def _registered(client: ConductorClient, task: TaskDefinition) -> Finding:
         found = registration("task", task.name, taskdef(task), client.taskdef(task.name))
     except PeragoError as error:
         return Finding(what, Health.BAD, error.message, error.remedy)
-    remedy = f"run 'perago register {task.function.__module__}'"
+    remedy = f"run 'perago register {task.body.source}'"
     if found.state == "new":
         return Finding(what, Health.BAD, "not registered at Conductor", remedy)
     if found.state == "changed":

@@ -25,12 +25,13 @@ from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
 from perago.process.reports import Executors, Send, Work
 from perago.process.threads import ThreadPool
+from perago.programs.running import ProgramRunner
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim
 from perago.settings import LedgerSettings, Settings, load_settings
 from perago.stores import opening
 from perago.stores.embedded import EmbeddedStore
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 from perago.tasks.loading import load_tasks
 from perago.workflow.events import OnEvent
 from perago.workspace.attempt_dirs import LocalAttemptDirs
@@ -167,6 +168,7 @@ class LocalWork:
         kill_at = KillAt.from_environment(os.environ)
         ledger = ledger_of(self.settings)
         around = around_bodies()
+        programs = ProgramRunner()
 
         def work(claim: Claim) -> Outcome:
             journal: Journal = AttemptJournal(home.events, claim, clock, send, self.store)
@@ -180,6 +182,7 @@ class LocalWork:
                 journal,
                 limit,
                 engines=EngineFactory(self.settings.spark),
+                programs=programs,
                 ledger=ledger,
                 around_body=around,
             )

@@ -29,11 +29,12 @@ from perago.process.killing import KillAt
 from perago.process.pool import ProcessPool
 from perago.process.reports import ExecutorChannel, WatchedExecutors, Work
 from perago.process.threads import ThreadPool
+from perago.programs.running import ProgramRunner
 from perago.protocol.budget import report_seconds
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Staging
 from perago.settings import Settings
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 from perago.tasks.loading import load_tasks
 from perago.worker.plan import Plan, SupervisorDeps
 from perago.worker.polling import CALL_SECONDS
@@ -86,6 +87,7 @@ class _Tools:
         attempt_dirs = LocalAttemptDirs(settings.workspace_root, worker_id, clock)
         kill_at = KillAt.from_environment(os.environ)
         traces = tracing.start(settings)
+        programs = ProgramRunner()
 
         def leave(staging: Staging) -> None:
             line({"event": LEFT, "repository": staging.repository, "branch": staging.branch})
@@ -106,6 +108,7 @@ class _Tools:
                     cancelled=lambda: token.cancelled,
                     around_body=self.around_body,
                     engines=EngineFactory(settings.spark),
+                    programs=programs,
                     ledger=self.ledger,
                     prefetch=in_background,
                     drop=leave if self.leaves else None,

@@ -6,13 +6,10 @@ execution goes on without it. It is never a reason to fail, and never a reason t
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, cached_property
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import TypeVar
 
 from perago.attempt.progress import AttemptProgress
 from perago.errors import LedgerUnavailableError, StoreError
@@ -22,7 +19,7 @@ from perago.protocol.adoption import ADOPT, INTEND, Adopt, Posting, Terms, judge
 from perago.protocol.job import split_input
 from perago.protocol.publication import Decision, Keep, Refuse
 from perago.protocol.values import Claim, Commit, StagedWorkspace, WorkspaceInput
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 
 T = TypeVar("T")
 
@@ -143,7 +140,7 @@ class StepLedger:
             task=self._task.name,
             prefix=spec.prefix if spec else "",
             fence=spec.fence if spec else "head",
-            code=code_of(self._task.function),
+            code=self._task.body.code,
         )
 
     def _asked(self, ask: Callable[[Ledger], T]) -> T | None:
@@ -156,12 +153,3 @@ class StepLedger:
             self._ledger = None
             self._progress.event(events.Warned("the ledger cannot be used", str(error)))
             return None
-
-
-@cache
-def code_of(function: Callable[..., Any]) -> str:
-    """Digest the file that defines a task; empty when there is none to read."""
-    try:
-        return sha256(Path(inspect.getfile(function)).read_bytes()).hexdigest()
-    except (OSError, TypeError):
-        return ""

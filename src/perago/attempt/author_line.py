@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from perago.tasks.bodies import Body, FunctionBody
 
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-def author_line(error: BaseException, function: Callable[..., Any]) -> str:
+def author_line(error: BaseException, body: Body) -> str:
     """Return ``file line n``, the innermost line beside the task's own; empty if there is none.
 
     Innermost of all is usually a library, where the author has nothing to correct.
     """
-    code = getattr(function, "__code__", None)
+    code = getattr(body.function, "__code__", None) if isinstance(body, FunctionBody) else None
     if code is None:
         return ""
     home = Path(code.co_filename).parent

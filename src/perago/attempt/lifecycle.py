@@ -26,13 +26,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from pydantic import BaseModel
+from typing import Any
 
 from perago.attempt.adoption import StepLedger
 from perago.attempt.author_line import author_line
 from perago.attempt.fence import AttemptFence, moved
 from perago.attempt.guards import GuardRunner, authored
+from perago.attempt.program import program_call
 from perago.attempt.progress import AttemptProgress, trace_of
 from perago.attempt.publisher import Publisher, Target
 from perago.attempt.report import report
@@ -61,7 +61,8 @@ from perago.protocol.values import (
     WorkspaceInput,
 )  # fmt: skip
 from perago.redaction import hidden_facts, hide
-from perago.tasks.declaration import Role, TaskDefinition
+from perago.tasks.bodies import ProgramBody, Role
+from perago.tasks.definition import TaskDefinition
 from perago.tasks.metrics import SinkRecorder
 
 
@@ -72,7 +73,6 @@ class Job:
     workspace: WorkspaceInput
     select: Selection
     fence: FenceKind
-    params: BaseModel
     ledger: StepLedger
 
 
@@ -144,7 +144,7 @@ class Execution:
             self._progress.event(events.Traceback(trace_of(error)))
         phase, limit = self._progress.current, self._services.reason_limit
         bug = phase is Phase.BODY and not isinstance(error, PeragoError)
-        line = author_line(error, self._task.function) if bug else ""
+        line = author_line(error, self._task.body) if bug else ""
         workflow = self._claim.attempt.workflow_instance_id
         return classify(
             phase, error, reason_limit=limit, hide=hide, line=line, workflow_id=workflow
@@ -156,18 +156,20 @@ class Execution:
         spec = self._task.workspace
         if workspace is None or spec is None:
             engine = self._engine(undo, Site(self._claim.execution_id))
-            return self._completed(None, self._result(self._body(None, params, engine)))
-        job = Job(workspace, spec.selection, spec.fence, params, self._ledger(workspace))
+            own = self._enter(undo) if isinstance(self._task.body, ProgramBody) else None
+            return self._completed(None, self._result(self._body(own, None, params, engine)))
+        job = Job(workspace, spec.selection, spec.fence, self._ledger(workspace))
         if self._task.writable and (adopted := self._adopt(job)):
             return adopted
         drop = self._services.drop or self._store.drop
         stage = Stage(self._claim, workspace.repository, self._store, self._progress, undo, drop)
-        working_copy = self._working_copy(job, self._enter(undo), stage)
+        attempt_dir = self._enter(undo)
+        working_copy = self._working_copy(job, attempt_dir, stage)
         engine = self._engine(undo, working_copy.site)
         guards = GuardRunner(self._progress, engine, working_copy, self._verdicts)
         with self._in_place():
             guards.pre(spec.pre, spec.post)
-        result = self._result(self._body(working_copy.root, params, engine))
+        result = self._result(self._body(attempt_dir, working_copy.root, params, engine))
         with self._in_place():
             guards.post(spec.post)
         if spec.read_only:
@@ -183,7 +185,7 @@ class Execution:
 
     # --- steps 1 to 8: the work --------------------------------------------------------------
 
-    def _validate(self) -> tuple[WorkspaceInput | None, BaseModel]:
+    def _validate(self) -> tuple[WorkspaceInput | None, Any]:
         with self._progress.phase(Phase.INPUT):
             workspace, raw = split_input(
                 self._claim.input, workspace=self._task.workspace is not None
@@ -259,16 +261,21 @@ class Execution:
         undo.callback(self._progress.quietly, "failed to close the engine", engine.close)
         return engine
 
-    def _body(self, root: Path | None, params: BaseModel, engine: Engine) -> object:
-        around = self._services.around_body()
+    def _body(
+        self, attempt_dir: AttemptDir | None, root: Path | None, params: Any, engine: Engine
+    ) -> object:
         with (
             self._progress.phase(Phase.BODY),
-            around,
+            self._services.around_body(),
             self._in_place(),
             engine.running(),
             authored("the body"),
         ):
-            return self._task.call(
+            if isinstance(body := self._task.body, ProgramBody):
+                call = program_call(self._claim, self._services, self._progress, attempt_dir)
+                told = replace(call, workspace=root, params=self._task.params.dump(params))
+                return self._services.programs.run(body.program, told)
+            return body.call(
                 {
                     Role.WORKSPACE: lambda: root,
                     Role.PARAMS: lambda: params,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from perago.errors import StaleAttemptError
 from perago.ports import Clock, Journal
 from perago.protocol import events
 from perago.protocol.outcome import describe, sendable
+from perago.protocol.program import LogEvent, MetricEvent, ProgramEvent, ProgressEvent
 from perago.protocol.values import Phase
 
 _UNTIL_PUBLISHED = frozenset(list(Phase)[: list(Phase).index(Phase.CLEAN_STAGING)])
@@ -152,6 +154,17 @@ class AttemptProgress:
     def dropped(self, paths: Sequence[str]) -> None:
         """Record what was taken for a leftover of Spark and is not published."""
         self.event(events.LeftoversRemoved(len(paths), tuple(paths)))
+
+    def told(self, event: ProgramEvent) -> None:
+        """Take what a program says on the way (Q6)."""
+        match event:
+            case ProgressEvent(done, total):
+                self._journal.progress(self.current, done, total)
+            case MetricEvent(kind, name, value, labels):
+                self.measured(kind, name, value, labels)
+            case LogEvent(level, message):
+                stream = sys.stderr if level in {"warning", "error"} else sys.stdout
+                stream.write(f"{level}: {sendable(message)}\n")
 
     def measured(self, kind: str, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Take a sample of the author's own metrics; what they name it is text from here on."""

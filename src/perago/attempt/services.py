@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from perago.ports import AttemptDirs, Broker, Clock, Engines, Journal, Ledger, Store
+from perago.ports import AttemptDirs, Broker, Clock, Engines, Journal, Ledger, Programs, Store
 from perago.prefetch import Prefetch, when_needed
 from perago.protocol.values import Staging
 
@@ -21,6 +21,7 @@ class AttemptServices:
     clock: Clock
     journal: Journal
     engines: Engines = field(kw_only=True)
+    programs: Programs = field(kw_only=True)
     ledger: Ledger | None = field(default=None, kw_only=True)
     prefetch: Prefetch = field(default=when_needed, kw_only=True)
     """When H is read for the first time: with the staging commit, or after it."""

@@ -10,7 +10,7 @@ from perago.cli.screen import AsJson, emit, fields, note, plain, say, table
 
 if TYPE_CHECKING:
     from perago.settings import Settings
-    from perago.tasks.declaration import TaskDefinition
+    from perago.tasks.definition import TaskDefinition
 
 Modules = Annotated[
     list[str],
@@ -96,13 +96,13 @@ def _row(task: TaskDefinition) -> dict[str, Any]:
     spec = task.workspace
     return {
         "task": task.name,
-        "function": f"{task.function.__module__}:{task.function.__name__}",
+        "function": f"{task.body.source}:{task.body.label}",
         "workspace": spec.prefix if spec else None,
         "mode": "-" if spec is None else ("read-only" if spec.read_only else "publishes"),
         "fence": spec.fence if spec and not spec.read_only else None,
         "guards": [str(guard) for guard in (*spec.pre, *spec.post)] if spec else [],
-        "params": task.params_model.__name__,
-        "result": task.result_model.__name__,
+        "params": task.params.name,
+        "result": task.result.name,
         "retries": task.controls.retry.count,
     }
 

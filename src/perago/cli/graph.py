@@ -14,7 +14,7 @@ from perago.cli.screen import AsJson, emit, note, plain, say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perago.tasks.declaration import TaskDefinition
+    from perago.tasks.definition import TaskDefinition
     from perago.workflow.graph import Graph
 
 

@@ -13,7 +13,7 @@ from perago.cli.help import Group, StyledCommand
 from perago.cli.screen import AsJson, emit, note, plain, say
 
 if TYPE_CHECKING:
-    from perago.tasks.declaration import TaskDefinition
+    from perago.tasks.definition import TaskDefinition
     from perago.workflow.scaffold import Param, Scaffold, ScaffoldTask
 
 app = typer.Typer(cls=Group, help="Write a workflow from tasks.", no_args_is_help=True)
@@ -118,7 +118,7 @@ def _params(task: TaskDefinition) -> tuple[tuple[Param, ...], list[str]]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pydantic warns of a default that is not JSON.
-        schema = task.params_model.model_json_schema(by_alias=True)
+        schema = task.params.document("validation")
     required = set(schema.get("required", ()))
     properties: dict[str, Any] = schema.get("properties", {})
     fixed = _accepted(task, {k: v["default"] for k, v in properties.items() if "default" in v})
@@ -139,13 +139,11 @@ def _declared(shape: dict[str, Any], definitions: str) -> str:
 
 def _accepted(task: TaskDefinition, defaults: dict[str, Any]) -> dict[str, Any]:
     """Keep the defaults that the task accepts when they are given as JSON."""
-    from pydantic import ValidationError
+    from perago.tasks.schemas import SchemaError
 
     try:
-        task.params_model.model_validate_json(
-            json.dumps(defaults), strict=task.strict_params or None
-        )
-    except ValidationError as error:
-        refused = {str(each["loc"][0]) for each in error.errors() if each["loc"]}
+        task.params.parse(defaults)
+    except SchemaError as error:
+        refused = {str(where[0]) for where, _ in error.problems if where}
         return {key: value for key, value in defaults.items() if key not in refused}
     return defaults

@@ -22,7 +22,7 @@ from perago.cli.view import View, view_for
 from perago.cli.workflow_source import WorkflowSource
 from perago.errors import PeragoError
 from perago.settings import Settings
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 from perago.tasks.loading import load_tasks
 
 LONGEST_DELAY = 1.0

@@ -11,7 +11,7 @@ from perago.brokers.conductor.builder import definition_of_builder
 from perago.brokers.local import parse_workflow
 from perago.errors import UsageError, WorkflowDefinitionError
 from perago.protocol.reading import OutOfBoundsError, read_json
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 from perago.tasks.loading import load_attribute, load_tasks
 from perago.workflow.inputs import check_names
 from perago.workflow.scaffold import reference_name

@@ -105,7 +105,7 @@ CONDUCTOR = JarRecipe(
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ServerProgram:
     """A file that is run, and where a person may say to take it from."""
 
     file: str
@@ -113,9 +113,9 @@ class Program:
     variable: str
 
 
-PROGRAMS: dict[str, Program] = {
-    "lakefs": Program("lakefs", LAKEFS, "PERAGO_DEV_LAKEFS_BINARY"),
-    "lakectl": Program("lakectl", LAKEFS, "PERAGO_DEV_LAKECTL_BINARY"),
-    "versitygw": Program("versitygw", VERSITYGW, "PERAGO_DEV_VERSITYGW_BINARY"),
-    "conductor": Program("conductor", CONDUCTOR, "PERAGO_DEV_CONDUCTOR_JAR"),
+PROGRAMS: dict[str, ServerProgram] = {
+    "lakefs": ServerProgram("lakefs", LAKEFS, "PERAGO_DEV_LAKEFS_BINARY"),
+    "lakectl": ServerProgram("lakectl", LAKEFS, "PERAGO_DEV_LAKECTL_BINARY"),
+    "versitygw": ServerProgram("versitygw", VERSITYGW, "PERAGO_DEV_VERSITYGW_BINARY"),
+    "conductor": ServerProgram("conductor", CONDUCTOR, "PERAGO_DEV_CONDUCTOR_JAR"),
 }

@@ -13,7 +13,7 @@ from perago.dev.builds import Builder
 from perago.dev.cache import Cache, flaw
 from perago.dev.docker import IMAGES, container_words
 from perago.dev.progress import NoProgress, ProgressReporter
-from perago.dev.recipes import PROGRAMS, GoRecipe, Program
+from perago.dev.recipes import PROGRAMS, GoRecipe, ServerProgram
 from perago.dev.tools import Tools, answer
 from perago.errors import RuntimeConfigError
 
@@ -63,7 +63,7 @@ class Sources:
         """Return a Java that can run Conductor."""
         return self.tools.java()
 
-    def _named(self, wanted: Program) -> Path | None:
+    def _named(self, wanted: ServerProgram) -> Path | None:
         given = self._environ.get(wanted.variable, "").strip()
         if not given:
             return None
@@ -75,14 +75,14 @@ class Sources:
             )
         return path
 
-    def _on_path(self, wanted: Program) -> Path | None:
+    def _on_path(self, wanted: ServerProgram) -> Path | None:
         if not isinstance(wanted.recipe, GoRecipe):
             return None
         found = shutil.which(wanted.file, path=self._environ.get("PATH"))
         exact = rf"(?<![\d.]){re.escape(wanted.recipe.version)}(?![\d.])"
         return Path(found) if found and re.search(exact, answer(found, "--version")) else None
 
-    def _made(self, wanted: Program) -> Path:
+    def _made(self, wanted: ServerProgram) -> Path:
         builder = Builder(self.cache, self.tools, self.narrator)
         make = partial(builder.make, wanted.recipe)
         return self.cache.provide(wanted.recipe, make, self.narrator) / wanted.file

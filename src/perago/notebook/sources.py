@@ -17,7 +17,8 @@ from perago.cli.workflow_source import (
     workflow_file,
 )
 from perago.errors import TaskDefinitionError, UsageError
-from perago.tasks.declaration import ATTRIBUTE, TaskDefinition
+from perago.tasks.declaration import ATTRIBUTE
+from perago.tasks.definition import TaskDefinition
 from perago.tasks.loading import load_tasks
 
 One = str | ModuleType | Callable[..., Any]
@@ -40,10 +41,10 @@ class ChosenTasks:
         """Collect the tasks; one name stands for one function."""
         found = load_tasks(self.modules)
         for name, task in self.own.items():
-            if name in found and found[name].function is not task.function:
+            if name in found and found[name].body != task.body:
                 raise TaskDefinitionError(
-                    f"two functions declare task {name!r}: one of this session and one of module "
-                    f"{found[name].function.__module__!r}",
+                    f"two tasks have the name {name!r}: one of this session and one of "
+                    f"{found[name].body.source!r}",
                     remedy="rename one of the tasks",
                 )
         return {**found, **self.own}
@@ -95,8 +96,8 @@ def _add(chosen: ChosenTasks, given: object) -> None:
                 if (task := _task(value)) is not None:
                     chosen.own[task.name] = task
     elif (task := _task(given)) is not None:
-        module, name = task.function.__module__, task.function.__name__
-        if _importable(module) and getattr(sys.modules[module], name, None) is task.function:
+        module, name = task.body.source, task.body.label
+        if _importable(module) and getattr(sys.modules[module], name, None) is given:
             chosen.modules[f"{module}:{task.name}"] = None
         else:
             chosen.own[task.name] = task

@@ -4,125 +4,26 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from perago.errors import ResultError, TaskDefinitionError, TaskParamsError
-from perago.protocol import plain
-from perago.protocol.budget import Budget, response_warning
+from perago.errors import TaskDefinitionError
 from perago.protocol.data import DataGuard
 from perago.protocol.guard import FileGuard
+from perago.tasks.bodies import FunctionBody, Role
+from perago.tasks.definition import TaskDefinition, check_texts
 from perago.tasks.metrics import MetricRecorder
+from perago.tasks.schemas import ModelSchema
 from perago.tasks.spec import MetricSpec, SparkSpec, TaskControls, WorkspaceSpec, declared
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
 ATTRIBUTE = "__perago_task__"
-
-
-class Role(Enum):
-    """What a parameter of a task function is for; told by its annotation."""
-
-    WORKSPACE = "workspace: Path"
-    PARAMS = "params: <a pydantic model>"
-    METRICS = "metrics: MetricRecorder"
-    SPARK = "spark: SparkSession"
-    SPARK_WORKSPACE = "workspace: SparkWorkspace"
-
-
-@dataclass(frozen=True, slots=True)
-class TaskDefinition:
-    """All the runtime knows of a task; the workspace comes from here, never from input (T2)."""
-
-    name: str
-    owner_email: str
-    description: str | None
-    workspace: WorkspaceSpec | None
-    metrics: MetricSpec
-    controls: TaskControls
-    strict_params: bool
-    function: Callable[..., Any]
-    roles: Mapping[str, Role]
-    params_model: type[BaseModel]
-    result_model: type[BaseModel]
-    spark: SparkSpec | None = None
-
-    @property
-    def writable(self) -> bool:
-        """Return whether the task may publish."""
-        return self.workspace is not None and not self.workspace.read_only
-
-    @property
-    def direct(self) -> bool:
-        """Return whether the task wants its workspace where it is stored (X2)."""
-        return self.spark is not None and self.spark.need.direct
-
-    @property
-    def budget(self) -> Budget:
-        """Return the author's publish budget, or the defaults that bound every call."""
-        given = self.controls.publish_budget
-        return given.budget if given else Budget()
-
-    def warnings(self) -> list[str]:
-        """List what is allowed but probably not meant."""
-        found: list[str] = []
-        if self.controls.publish_budget:
-            if not self.writable:
-                found.append(f"task {self.name!r}: publish_budget is ignored, it is read-only")
-            elif text := response_warning(self.budget, self.controls.timeout.response_seconds):
-                found.append(f"task {self.name!r}: {text}")
-        return found
-
-    def parse_params(self, raw: Mapping[str, object]) -> BaseModel:
-        """Build the params model; the values themselves never enter the error text (V8)."""
-        try:
-            return self.params_model.model_validate_json(
-                json.dumps(dict(raw)), strict=self.strict_params or None
-            )
-        except ValidationError as error:
-            raise TaskParamsError(
-                f"params of task {self.name!r} do not fit {self.params_model.__name__}: "
-                f"{_problems(error)}",
-                remedy="correct them in the workflow input",
-            ) from None
-
-    def call(self, values: Mapping[Role, Callable[[], object]]) -> object:
-        """Run the body with what its signature asks for; nothing else is made."""
-        return self.function(**{name: values[role]() for name, role in self.roles.items()})
-
-    def dump_result(self, value: object) -> dict[str, Any]:
-        """Check the returned value and turn it into JSON, aliases and computed fields included."""
-        if not isinstance(value, self.result_model):
-            try:
-                value = self.result_model.model_validate(value)
-            except ValidationError as error:
-                raise ResultError(
-                    f"task {self.name!r} returned {type(value).__name__}, "
-                    f"not {self.result_model.__name__}: {_problems(error)}",
-                    remedy=f"return {self.result_model.__name__}(...)",
-                ) from None
-        dumped: dict[str, Any] = {}
-        try:
-            dumped = value.model_dump(mode="json", by_alias=True, warnings="error")
-            # What no engine can read would never complete.
-            problem = plain.refuse(dumped, sent=True)
-        except (ValueError, RecursionError):
-            problem = "is not as it declares"
-        if problem:
-            raise ResultError(
-                f"task {self.name!r} returned a {self.result_model.__name__} that is not JSON: it "
-                f"{problem}",
-                remedy="assign to each field what its type says, and neither NaN nor infinity",
-            ) from None
-        return dumped
 
 
 def _with_arguments(declare: Callable[P, R]) -> Callable[P, R]:
@@ -156,7 +57,7 @@ def task(  # noqa: PLR0913 - the names are the author's interface
     strict_params: bool = False,
 ) -> Callable[[F], F]:
     """Declare a task; the function stays an ordinary function."""
-    _check_texts(name, owner_email, description)
+    check_texts(name, owner_email, description)
     declared(workspace, WorkspaceSpec, "workspace", name)
     declared(metrics, MetricSpec, "metrics", name)
     declared(controls, TaskControls, "controls", name)
@@ -181,11 +82,9 @@ def task(  # noqa: PLR0913 - the names are the author's interface
             workspace=workspace,
             metrics=metrics or MetricSpec(),
             controls=controls or TaskControls(),
-            strict_params=strict_params,
-            function=function,
-            roles=roles,
-            params_model=params_model,
-            result_model=result_model,
+            body=FunctionBody(function, roles),
+            params=ModelSchema(params_model, strict=strict_params),
+            result=ModelSchema(result_model),
             spark=(spark or SparkSpec()) if on_spark else None,
         )
         setattr(function, ATTRIBUTE, definition)
@@ -196,36 +95,13 @@ def task(  # noqa: PLR0913 - the names are the author's interface
 
 def definition_of(function: object) -> TaskDefinition:
     """Return the declaration behind a decorated function."""
-    found = getattr(function, ATTRIBUTE, None)
+    found = function if isinstance(function, TaskDefinition) else getattr(function, ATTRIBUTE, None)
     if not isinstance(found, TaskDefinition):
         raise TaskDefinitionError(
             f"{getattr(function, '__name__', function)!r} is not a task",
             remedy="decorate it with @task(name=..., owner_email=...)",
         )
     return found
-
-
-def _check_texts(name: object, owner_email: object, description: object) -> None:
-    if (
-        not isinstance(name, str)
-        or not name
-        or name != name.strip()
-        or not name.isprintable()
-        or ":" in name
-    ):
-        raise TaskDefinitionError(
-            f"@task(name={name!r})", remedy="use a printable name without ':' or outer blanks"
-        )
-    if not isinstance(owner_email, str) or "@" not in owner_email.strip("@ "):
-        raise TaskDefinitionError(
-            f"task {name!r}: owner_email={owner_email!r} is not an address",
-            remedy="give one such as 'team@example.com'",
-        )
-    if description is not None and not isinstance(description, str):
-        raise TaskDefinitionError(
-            f"task {name!r}: description is of type {type(description).__name__}",
-            remedy="give a text, or leave it out and write a docstring",
-        )
 
 
 def _read_signature(
@@ -391,12 +267,3 @@ def _is_model(hint: object) -> typing.TypeGuard[type[BaseModel]]:
 
 def _show(hint: object) -> str:
     return "missing" if hint is None else getattr(hint, "__name__", str(hint))
-
-
-def _problems(error: ValidationError) -> str:
-    """Join the places and the reasons, without the values."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return ", ".join(
-        f"{'.'.join(map(str, item['loc'])) or 'value'}: {item['msg'][:1].lower()}{item['msg'][1:]}"
-        for item in found[:3]
-    ) + (f" and {len(found) - 3} more" if len(found) > 3 else "")  # noqa: PLR2004 - three are read

@@ -12,18 +12,24 @@ from pathlib import Path
 from types import ModuleType
 
 from perago.errors import PeragoError, TaskDefinitionError, UsageError
-from perago.tasks.declaration import ATTRIBUTE, TaskDefinition
+from perago.tasks.declaration import ATTRIBUTE
+from perago.tasks.definition import TaskDefinition
+from perago.tasks.manifest import load_manifest
 
 
 def load_tasks(modules: Iterable[str]) -> dict[str, TaskDefinition]:
-    """Import modules (``pkg.mod``, ``pkg/mod.py`` or ``pkg.mod:task``) and collect their tasks."""
+    """Collect the tasks of modules and manifests.
+
+    A module is named ``pkg.mod`` or ``pkg/mod.py``, a manifest ``tasks.toml``; with ``:name``
+    behind it, it stands for one of its tasks.
+    """
     found: dict[str, TaskDefinition] = {}
     for spec in modules:
         for task in _tasks_of(spec):
             other = found.setdefault(task.name, task)
-            if other.function is not task.function:
+            if other.body != task.body:
                 raise TaskDefinitionError(
-                    f"two functions declare task {task.name!r}: {_where(other)} and {_where(task)}",
+                    f"two tasks have the name {task.name!r}: {_where(other)} and {_where(task)}",
                     remedy="rename one of the tasks",
                 )
     return found
@@ -63,10 +69,22 @@ def load_module(name: str) -> ModuleType:
 
 def _tasks_of(spec: str) -> list[TaskDefinition]:
     name, _, wanted = spec.partition(":")
-    module = load_module(name)
+    found = load_manifest(name) if name.endswith(".toml") else _declared_in(name)
+    if not wanted:
+        return found
+    chosen = [task for task in found if wanted in {task.name, task.body.label}]
+    if not chosen:
+        raise UsageError(
+            f"{name!r} has no task {wanted!r}",
+            remedy=f"choose from {', '.join(sorted(task.name for task in found))}",
+        )
+    return chosen
+
+
+def _declared_in(name: str) -> list[TaskDefinition]:
     found = [
         task
-        for each in _with_submodules(module)
+        for each in _with_submodules(load_module(name))
         for value in vars(each).values()
         if isinstance(task := getattr(value, ATTRIBUTE, None), TaskDefinition)
     ]
@@ -74,15 +92,7 @@ def _tasks_of(spec: str) -> list[TaskDefinition]:
         raise TaskDefinitionError(
             f"module {name!r} declares no task", remedy="decorate a function with @task(...)"
         )
-    if not wanted:
-        return found
-    chosen = [task for task in found if wanted in {task.name, task.function.__name__}]
-    if not chosen:
-        raise UsageError(
-            f"module {name!r} has no task {wanted!r}",
-            remedy=f"choose from {', '.join(sorted(task.name for task in found))}",
-        )
-    return chosen
+    return found
 
 
 def _with_submodules(module: ModuleType) -> Iterator[ModuleType]:
@@ -94,7 +104,7 @@ def _with_submodules(module: ModuleType) -> Iterator[ModuleType]:
 
 
 def _where(task: TaskDefinition) -> str:
-    return f"{task.function.__module__}.{task.function.__name__}"
+    return f"{task.body.source}:{task.body.label}"
 
 
 def _module_name(name: str) -> str:

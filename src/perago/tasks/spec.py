@@ -57,19 +57,22 @@ class Declaration(BaseModel):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                raise TaskDefinitionError(_sentence(type(self), error)) from None
+                raise _misdeclared(type(self), error) from None
 
 
-def _sentence(kind: type[BaseModel], error: ValidationError) -> str:
+def _misdeclared(kind: type[BaseModel], error: ValidationError) -> TaskDefinitionError:
     """Tell the first problem: which argument of what, and what is expected of it."""
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
         known = ", ".join(kind.model_fields)
-        return f"{kind.__name__} has no argument {where!r}; it knows {known}"
+        return TaskDefinitionError(f"{kind.__name__} has no argument {where!r}; it knows {known}")
     text = first["msg"].removeprefix("Value error, ")
     text = text[:1].lower() + text[1:]
-    return f"{kind.__name__}({where}=...): {text}" if where else f"{kind.__name__}: {text}"
+    named = f"{kind.__name__}({where}=...)" if where else kind.__name__
+    wrong = TaskDefinitionError(f"{named}: {text}")
+    wrong.argument, wrong.problem = where, text
+    return wrong
 
 
 # --- guardrails -------------------------------------------------------------------------------
@@ -109,6 +112,8 @@ def forbid_glob(pattern: str) -> ForbidGlob:
 
 
 _FACTORIES = (require_file, require_dir, require_glob, forbid_glob)
+GUARDS = tuple(factory.__name__ for factory in _FACTORIES)
+"""The names of the guards that look at names of files."""
 
 
 def _declared_path(guard: str, path: object) -> str:

@@ -19,11 +19,13 @@ from perago.errors import UsageError
 from perago.history.event_log import AttemptJournal, EventLog
 from perago.ledger.settling import settling
 from perago.ports import Clock, Ledger
+from perago.programs.running import ProgramRunner
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Attempt, Claim, Commit, Status, WorkspaceInput
 from perago.settings import SparkSettings
 from perago.stores.embedded import EmbeddedStore
-from perago.tasks.declaration import TaskDefinition, definition_of
+from perago.tasks.declaration import definition_of
+from perago.tasks.definition import TaskDefinition
 from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
 from perago.testing.faults import Counted, Crashed, Fault, Scene
@@ -57,6 +59,7 @@ class Lab:
         self.clock: Clock = clock or SystemClock()
         self.attempt_dirs = path / "rooms"
         self._engines = EngineFactory(spark or SparkSettings())
+        self._programs = ProgramRunner()
         self._events = EventLog(path / "events.sqlite")
         self._made = False
 
@@ -141,6 +144,7 @@ class Lab:
             clock=self.clock,
             journal=switch.journal(self._journal(claim)),
             engines=self._engines,
+            programs=self._programs,
             ledger=ledger,
         )
         before = {id(fault): fault.met for fault in faults if isinstance(fault, Counted)}
@@ -170,6 +174,7 @@ class Lab:
 
     def close(self) -> None:
         """Close what is open; the directory stays for whoever wants to look."""
+        self._programs.close()
         self._events.close()
         self.store.close()
 

@@ -9,7 +9,7 @@ from perago.brokers.conductor.client import ConductorClient
 from perago.ports import Clock
 from perago.process.reports import WatchedExecutors
 from perago.settings import Settings
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 from perago.worker.post_mortem import CleanupConfig
 from perago.worker.reporter import Channels
 from perago.worker.watching import Watcher

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from perago.brokers.conductor.client import ConductorClient
 from perago.errors import RuntimeConfigError
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 
 
 def refuse_unregistered(client: ConductorClient, tasks: Mapping[str, TaskDefinition]) -> None:
@@ -14,7 +14,7 @@ def refuse_unregistered(client: ConductorClient, tasks: Mapping[str, TaskDefinit
     missing = [name for name in sorted(tasks) if client.taskdef(name) is None]
     if missing:
         names = ", ".join(map(repr, missing))
-        modules = " ".join(sorted({tasks[name].function.__module__ for name in missing}))
+        modules = " ".join(sorted({tasks[name].body.source for name in missing}))
         raise RuntimeConfigError(
             f"Conductor does not know the task{'s' if missing[1:] else ''} {names}",
             remedy=f"run: perago register {modules}",

@@ -9,7 +9,7 @@ from perago.brokers.conductor.registration import Registration, registration
 from perago.brokers.conductor.taskdef import taskdef
 from perago.brokers.local import parse_workflow
 from perago.errors import WorkflowDefinitionError
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 from perago.workflow.chain import refuse_unchained_writers
 from perago.workflow.inputs import check_names
 from perago.workflow.shapes import shape_of

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-
 from perago.protocol.data import DataGuard
-from perago.tasks.declaration import TaskDefinition
+from perago.tasks.definition import TaskDefinition
 
 WORKSPACE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -59,12 +57,12 @@ def taskdef(task: TaskDefinition) -> dict[str, Any]:
         "inputKeys": inputs,
         "outputKeys": outputs,
         "inputSchema": _schema(
-            f"{task.name}.input", inputs, _model_schema(task.params_model, "validation")
+            f"{task.name}.input", inputs, _inlined(task.params.document("validation"))
         ),
         "outputSchema": _with_guards(
             task,
             _schema(
-                f"{task.name}.output", outputs, _model_schema(task.result_model, "serialization")
+                f"{task.name}.output", outputs, _inlined(task.result.document("serialization"))
             ),
         ),
     }
@@ -115,8 +113,8 @@ def _schema(name: str, keys: list[str], model: dict[str, Any]) -> dict[str, Any]
     return {"name": name, "version": 1, "type": "JSON", "data": data}
 
 
-def _model_schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
-    schema = model.model_json_schema(by_alias=True, mode=mode)
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """Write out references, so that a schema can stand inside of another."""
     definitions = schema.pop("$defs", {})
     recursive = {name for name in definitions if _reaches(name, name, definitions)}
     kept = {name: _inline(definitions[name], definitions, recursive) for name in sorted(recursive)}

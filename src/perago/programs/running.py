@@ -1,0 +1,82 @@
+"""Running programs as bodies: one process for each attempt, or one that serves many (Q3 to Q8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from perago.ports import ProgramCall
+from perago.programs.event_lines import EventReader
+from perago.programs.launching import LaunchEnd, ProgramLauncher
+from perago.programs.scratch import ProgramScratch, environment
+from perago.programs.serving import ProgramServer
+from perago.protocol.program import Program, ProgramEnd, result_of
+from perago.tasks.cancellation import on_cancel
+
+EVENTS = "events"
+
+
+class ProgramRunner:
+    """The programs of one executor: a launcher that waits for the next, and those that serve."""
+
+    def __init__(self) -> None:
+        self._waiting: ProgramLauncher | None = None
+        self._servers: dict[Program, ProgramServer] = {}
+
+    def run(self, program: Program, call: ProgramCall) -> dict[str, Any]:
+        """Run one attempt; raises what its end means."""
+        return self._serve(program, call) if program.serve else self._run(program, call)
+
+    def _run(self, program: Program, call: ProgramCall) -> dict[str, Any]:
+        scratch = ProgramScratch.made_in(call.directory)
+        told = scratch.hand_over(call)
+        with self._launcher() as launcher:
+            told["PERAGO_EVENTS"] = str(launcher.numbers[EVENTS])
+            directory = call.workspace or scratch.home
+            names = environment(scratch, program.env) | told
+            launcher.start(program.command, names, str(directory))
+            on_cancel(launcher.cancel)
+            events = EventReader(call)
+            launcher.listen({launcher.ends[EVENTS]: events.take})
+            events.close()
+            end, last_words = launcher.end, launcher.last_words
+        # Started now, so that the next program does not wait for an interpreter.
+        self._waiting = ProgramLauncher([EVENTS])
+        return result_of(_ended(end, scratch.read_result, last_words, call))
+
+    def _launcher(self) -> ProgramLauncher:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and waiting.alive:
+            return waiting
+        return ProgramLauncher([EVENTS])
+
+    def _serve(self, program: Program, call: ProgramCall) -> dict[str, Any]:
+        server = self._servers.pop(program, None)
+        if server is None or not server.alive:
+            server = ProgramServer(program, ProgramScratch.made_in(call.enter()))
+        try:
+            answer = server.attempt(call, ProgramScratch.made_in(call.directory))
+        except BaseException:
+            server.close()
+            raise
+        if server.clean(call):
+            self._servers[program] = server
+        return answer
+
+    def close(self) -> None:
+        """End everything."""
+        for one in (self._waiting, *self._servers.values()):
+            if one is not None:
+                one.close()
+        self._waiting = None
+        self._servers.clear()
+
+
+def _ended(
+    end: LaunchEnd | None, result: Callable[[], bytes | None], last_words: str, call: ProgramCall
+) -> ProgramEnd:
+    if end is None:
+        raise RuntimeError("a program that was listened to has an end")
+    if end.left:
+        call.warn("the program left processes running", f"{end.left} were ended")
+    return ProgramEnd(end.code, end.how, result(), last_words)

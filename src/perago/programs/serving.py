@@ -1,0 +1,164 @@
+"""A program that is started once and then does one attempt after the other (Q8)."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from perago.errors import TaskFailed
+from perago.ports import ProgramCall
+from perago.programs.event_lines import EventReader
+from perago.programs.launching import GRACE_SECONDS, ProgramLauncher
+from perago.programs.scratch import MOST_RESULT_BYTES, ProgramScratch, environment
+from perago.protocol.program import Program, failed_as
+from perago.protocol.reading import read_json
+from perago.tasks.cancellation import on_cancel
+
+ATTEMPTS, ANSWERS, EVENTS = "attempts<", "answers", "events"
+_LOOK_SECONDS = 1.0
+
+
+class ProgramServer:
+    """One program, one attempt at a time; what it answers carries the id of the execution."""
+
+    def __init__(self, program: Program, scratch: ProgramScratch) -> None:
+        self._launcher = ProgramLauncher([ATTEMPTS, ANSWERS, EVENTS])
+        numbers = self._launcher.numbers
+        told = {
+            "PERAGO_ATTEMPTS": str(numbers[ATTEMPTS]),
+            "PERAGO_ANSWERS": str(numbers[ANSWERS]),
+            "PERAGO_EVENTS": str(numbers[EVENTS]),
+        }
+        names = environment(scratch, program.env) | told
+        self._launcher.start(program.command, names, str(scratch.home))
+
+    @property
+    def alive(self) -> bool:
+        """Return whether it can take an attempt."""
+        return self._launcher.alive
+
+    def attempt(self, call: ProgramCall, scratch: ProgramScratch) -> dict[str, Any]:
+        """Have one attempt done; raises what the answer means."""
+        conversation, events = _Conversation(call), EventReader(call)
+        self._send(_asked(call, scratch))
+        cancelled = threading.Event()
+
+        def cancel() -> None:
+            cancelled.set()
+            with suppress(OSError):
+                self._send({"cancel": call.execution_id})
+
+        on_cancel(cancel)
+        asked_at: list[float] = []
+
+        def until() -> bool:
+            if cancelled.is_set() and not asked_at:
+                asked_at.append(time.monotonic())
+            if asked_at and time.monotonic() - asked_at[0] > GRACE_SECONDS:
+                self._launcher.cancel()
+            return conversation.answer is not None
+
+        ends = self._launcher.ends
+        heard = {ends[ANSWERS]: conversation.answered, ends[EVENTS]: events.take}
+        self._launcher.listen(heard, until, lambda: _LOOK_SECONDS)
+        events.close()
+        if conversation.answer is None:
+            end, words = self._launcher.end, self._launcher.last_words
+            how = end.how if end else "was lost"
+            raise TaskFailed(
+                f"the program {how} before it answered" + (f": {words}" if words else "")
+            )
+        return _meant(conversation.answer)
+
+    def clean(self, call: ProgramCall) -> bool:
+        """Return whether nothing of the attempt is left; else end the program (Q7)."""
+        left = self._children()
+        if not left:
+            return True
+        call.warn("the program left processes running", "it was ended with them")
+        self.close()
+        return False
+
+    def close(self) -> None:
+        """End it with all it started."""
+        self._launcher.close()
+
+    def _send(self, words: Mapping[str, object]) -> None:
+        left = memoryview(json.dumps(words).encode() + b"\n")
+        while left:
+            left = left[os.write(self._launcher.ends[ATTEMPTS], left) :]
+
+    def _children(self) -> set[int]:
+        """Find the processes that the program has left, as its own or as the launcher's."""
+        pid = self._launcher.pid
+        if pid is None:
+            return set()
+        return (_children_of(pid) | _children_of(self._launcher.process_id)) - {pid}
+
+
+class _Conversation:
+    """What a program says about one attempt."""
+
+    def __init__(self, call: ProgramCall) -> None:
+        self.answer: Mapping[str, Any] | None = None
+        self._call = call
+        self._rest = b""
+
+    def answered(self, chunk: bytes) -> None:
+        """Take the answer; whatever is none of this attempt ends the program."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > MOST_RESULT_BYTES:
+            raise _misspoken(f"has more than {MOST_RESULT_BYTES:,} bytes")
+        for line in filter(bytes.strip, lines):
+            try:
+                found = read_json(line)
+            except ValueError as error:
+                raise _misspoken(f"is not JSON: {error}") from None
+            if not isinstance(found, dict) or self.answer is not None:
+                raise _misspoken("is not one object for each attempt")
+            if found.get("execution_id") != self._call.execution_id:
+                raise _misspoken("does not carry the execution_id of the attempt")
+            self.answer = found
+
+
+def _asked(call: ProgramCall, scratch: ProgramScratch) -> dict[str, object]:
+    return {
+        "execution_id": call.execution_id,
+        "workspace": None if call.workspace is None else str(call.workspace),
+        "params": call.params,
+        "attempt": call.attempt,
+        "tmp": str(scratch.temporary),
+    }
+
+
+def _meant(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Read an answer as a result, or as a failure in the words of the program."""
+    error = answer.get("error")
+    if error is not None:
+        raise failed_as(str(error), terminal=answer.get("terminal") is True)
+    result = answer.get("result", {})
+    if not isinstance(result, dict):
+        raise _misspoken("has a result that is not an object")
+    return result
+
+
+def _misspoken(problem: str) -> TaskFailed:
+    return TaskFailed(
+        f"what the program answered {problem}",
+        remedy='answer each attempt with one line: {"execution_id": ..., "result": {...}}',
+    )
+
+
+def _children_of(pid: int) -> set[int]:
+    found: set[int] = set()
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                found.update(map(int, (thread / "children").read_text().split()))
+    return found
