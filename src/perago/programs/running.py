@@ -9,7 +9,7 @@ from perago.ports import ProgramCall
 from perago.programs.event_lines import EventReader
 from perago.programs.launching import LaunchEnd, ProgramLauncher
 from perago.programs.scratch import ProgramScratch, environment
-from perago.programs.serving import ProgramServer
+from perago.programs.serving import ProgramServer, meant
 from perago.protocol.program import Program, ProgramEnd, result_of
 from perago.tasks.cancellation import on_cancel
 
@@ -61,7 +61,7 @@ class ProgramRunner:
             raise
         if server.clean(call):
             self._servers[program] = server
-        return answer
+        return meant(answer)
 
     def close(self) -> None:
         """End everything."""

@@ -62,9 +62,10 @@ class ProgramScratch:
             return None
         except OSError as error:
             raise _unreadable(error.strerror or str(error)) from error
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            os.close(opened)
+            raise _unreadable("it is not a plain file")
         with os.fdopen(opened, "rb") as file:
-            if not stat.S_ISREG(os.fstat(opened).st_mode):
-                raise _unreadable("it is not a plain file")
             found = file.read(MOST_RESULT_BYTES + 1)
         if len(found) > MOST_RESULT_BYTES:
             raise _unreadable(f"it has more than {MOST_RESULT_BYTES:,} bytes")

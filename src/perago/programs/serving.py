@@ -43,8 +43,8 @@ class ProgramServer:
         """Return whether it can take an attempt."""
         return self._launcher.alive
 
-    def attempt(self, call: ProgramCall, scratch: ProgramScratch) -> dict[str, Any]:
-        """Have one attempt done; raises what the answer means."""
+    def attempt(self, call: ProgramCall, scratch: ProgramScratch) -> Mapping[str, Any]:
+        """Have one attempt done; an error says that the program is of no more use."""
         conversation, events = _Conversation(call), EventReader(call)
         self._send(_asked(call, scratch))
         cancelled = threading.Event()
@@ -74,7 +74,7 @@ class ProgramServer:
             raise TaskFailed(
                 f"the program {how} before it answered" + (f": {words}" if words else "")
             )
-        return _meant(conversation.answer)
+        return conversation.answer
 
     def clean(self, call: ProgramCall) -> bool:
         """Return whether nothing of the attempt is left; else end the program (Q7)."""
@@ -137,7 +137,7 @@ def _asked(call: ProgramCall, scratch: ProgramScratch) -> dict[str, object]:
     }
 
 
-def _meant(answer: Mapping[str, Any]) -> dict[str, Any]:
+def meant(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Read an answer as a result, or as a failure in the words of the program."""
     error = answer.get("error")
     if error is not None:

@@ -154,7 +154,7 @@ def event_of(found: Mapping[str, Any]) -> ProgramEvent | None:
             kind = found.get("kind", "gauge")
             if kind not in {"gauge", "histogram"}:
                 raise ValueError("kind is neither gauge nor histogram")
-            labels = found.get("labels") or {}
+            labels = found.get("labels", {})
             if not isinstance(labels, dict):
                 raise ValueError("labels is not an object")
             named = {str(key): str(value) for key, value in labels.items()}

@@ -72,7 +72,7 @@ def load_manifest(name: str) -> list[TaskDefinition]:
     try:
         return _Reader(path, document).tasks()
     except _WrongError as error:
-        words = [str(word) for word in error.place[2:]]
+        words = [str(word) for word in error.place[2 if "task" in error.place[:1] else 0 :]]
         what = f"{'.'.join(words)}: " if words else ""
         raise TaskDefinitionError(
             f"{name} line {line_of(text, error.place)}: {what}{error.problem}",
