@@ -120,6 +120,7 @@ PLAYS = {
         in_a_clone=_IN_A_CLONE,
     ),
     "docs/howto/write-a-task.md": Play(),
+    "docs/howto/run-a-program.md": Play(),
     "docs/howto/write-a-workflow.md": Play(
         edits={
             "perago run shop.json tasks": _misspelt,
@@ -227,7 +228,7 @@ def steps(page: str) -> list[str | Typed]:
     for block in fenced(page):
         if block.language == "console" and not block.reason:
             consoles.append(block.text)
-        elif block.language in {"python", "json"}:
+        elif block.language in {"python", "json", "toml", "bash"}:
             found += commands(*consoles)
             consoles = []
             found.append(block.text)
@@ -240,7 +241,7 @@ def edited(text: str, project: Path) -> None:
     That is a whole file, a workflow, or another declaration or function of ``tasks.py``.
     """
     tasks = project / "tasks.py"
-    if named := re.match(r"# (\w+\.py)\n", text):
+    if named := re.match(r"(?:#!.*\n)?# (\w+\.(?:py|toml|sh))\n", text):
         (project / named[1]).write_text(text)
     elif declared := re.match(r'@task\(\n    name="(\w+)"', text):
         _replaced(tasks, rf'@task\(\n    name="{declared[1]}".*?\n\)\n', text)

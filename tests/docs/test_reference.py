@@ -142,8 +142,15 @@ def test_every_variable_is_documented_and_read() -> None:
 
 @pytest.mark.parametrize("page", every_page())
 def test_variables_on_every_page_are_documented(page: str) -> None:
-    known = set(VARIABLE_NAME.findall(text_of("docs/reference/environment.md")))
+    pages = ("docs/reference/environment.md", "docs/reference/manifest.md")
+    known = {name for each in pages for name in VARIABLE_NAME.findall(text_of(each))}
     assert set(VARIABLE_NAME.findall(text_of(page))) <= known
+
+
+def test_every_variable_of_a_program_is_documented() -> None:
+    files = (ROOT / "src/perago/programs").glob("*.py")
+    given = {name for file in files for name in VARIABLE_NAME.findall(file.read_text())}
+    assert set(VARIABLE_NAME.findall(text_of("docs/reference/manifest.md"))) == given
 
 
 def test_defaults_of_variables_are_those_of_the_settings() -> None:

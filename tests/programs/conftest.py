@@ -10,11 +10,9 @@ from textwrap import dedent
 
 import pytest
 
-from perago.tasks.definition import TaskDefinition
-from perago.tasks.loading import load_tasks
 from perago.testing import Lab
 
-Declare = Callable[..., TaskDefinition]
+Declare = Callable[..., str]
 
 
 @pytest.fixture
@@ -28,15 +26,13 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 def declare(tmp_path: Path) -> Declare:
     """Declare a task whose body is a Python script, or the command that is given."""
 
-    def make(
-        script: str = "", more: str = "", workspace: str = "[task.workspace]"
-    ) -> TaskDefinition:
+    def make(script: str = "", more: str = "", workspace: str = "[task.workspace]") -> str:
         (tmp_path / "step.py").write_text(dedent(script))
         words = json.dumps([sys.executable, "{here}/step.py"])
         manifest = tmp_path / "tasks.toml"
         lines = ["[[task]]", 'name = "step"', 'owner_email = "a@example.com"']
         lines += [] if "command" in more else [f"command = {words}"]
         manifest.write_text("\n".join([*lines, more, workspace, ""]))
-        return load_tasks([str(manifest)])["step"]
+        return f"{manifest}:step"
 
     return make

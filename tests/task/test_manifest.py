@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from perago import RetryPolicy, TaskControls, TaskDefinitionError, WorkspaceSpec
 from perago import data as tables
@@ -14,6 +16,7 @@ from perago.errors import UsageError
 from perago.tasks.bodies import ProgramBody
 from perago.tasks.loading import load_tasks
 from perago.tasks.manifest import GUARDS
+from perago.tasks.manifest_schema import manifest_schema
 from perago.tasks.spec import forbid_glob, require_dir, require_file, require_glob
 
 WHOLE = """
@@ -222,3 +225,12 @@ def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_a_manifest_that_is_not_there(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"does not exist|cannot be read"):
         load_tasks([str(tmp_path / f"{name}.toml")])
+
+
+def test_q1_the_schema_knows_what_a_manifest_knows(manifest: Path) -> None:
+    validator = Draft202012Validator(manifest_schema())
+    Draft202012Validator.check_schema(manifest_schema())
+    assert [*validator.iter_errors(tomllib.loads(manifest.read_text()))] == []
+    for name in ("an unknown key", "no command", "a fence", "an unknown guard", "deep inside"):
+        text = MISTAKES[name][0]
+        assert [*validator.iter_errors(tomllib.loads(text))], name

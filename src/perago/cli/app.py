@@ -32,6 +32,7 @@ from perago.cli import (
     restart,
     run,
     runs,
+    schema,
     start,
     status,
     submit,
@@ -56,7 +57,15 @@ app = typer.Typer(
 
 _START, _STEER, _LOOK, _KEEP = "Start", "Steer", "Look", "Keep tidy"
 _COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
-    _START: (init.init, check.check, run.run, extract.extract, register.register, start.start),
+    _START: (
+        init.init,
+        check.check,
+        run.run,
+        extract.extract,
+        schema.schema,
+        register.register,
+        start.start,
+    ),
     _STEER: (submit.submit, watch.watch, cancel.cancel, restart.restart),
     _LOOK: (
         status.status,

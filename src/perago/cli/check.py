@@ -16,15 +16,16 @@ Modules = Annotated[
     list[str],
     typer.Argument(
         metavar="MODULE...",
-        help="Modules with tasks, found from here: pkg.tasks, pkg/tasks.py or pkg.tasks:name.",
+        help="Modules with tasks, found from here: pkg.tasks, pkg/tasks.py or pkg.tasks:name; or "
+        "manifests: tasks.toml.",
     ),
 ]
 Targets = Annotated[
     list[str],
     typer.Argument(
         metavar="MODULE... [WORKFLOW.json ...]",
-        help="Modules with tasks, found from here (pkg.tasks, pkg/tasks.py or pkg.tasks:name), and "
-        "workflow files that use them.",
+        help="Modules with tasks, found from here (pkg.tasks, pkg/tasks.py or pkg.tasks:name), "
+        "manifests (tasks.toml), and workflow files that use them.",
     ),
 ]
 

@@ -14,6 +14,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "perago check": "perago check tasks workflow.json",
     "perago run": "perago run workflow.json tasks --from data",
     "perago extract": "perago extract tasks -o taskdefs.json",
+    "perago schema": "perago schema > tasks.schema.json",
     "perago register": "perago register tasks workflow.json",
     "perago start": "perago start tasks",
     "perago submit": "perago submit words --repo words",

@@ -12,7 +12,7 @@ from perago.brokers.local import parse_workflow
 from perago.errors import UsageError, WorkflowDefinitionError
 from perago.protocol.reading import OutOfBoundsError, read_json
 from perago.tasks.definition import TaskDefinition
-from perago.tasks.loading import load_attribute, load_tasks
+from perago.tasks.loading import load_attribute, load_tasks, one_task
 from perago.workflow.inputs import check_names
 from perago.workflow.scaffold import reference_name
 from perago.workflow.shapes import shape_of
@@ -101,13 +101,8 @@ def workflow_file(path: Path) -> Mapping[str, object]:
 
 def _single_task(target: str) -> WorkflowSource:
     """Wrap one task in a workflow of its own, so that it runs like any other."""
-    tasks = load_tasks([target])
-    if len(tasks) > 1:
-        raise UsageError(
-            f"module {target!r} has several tasks",
-            remedy=f"name one: perago run {target}:{next(iter(tasks))}, or give a workflow file",
-        )
-    task = next(iter(tasks.values()))
+    task = one_task(target)
+    tasks = {task.name: task}
     return WorkflowSource(definition_of_task(task), target, (target,), tasks, single_task=True)
 
 

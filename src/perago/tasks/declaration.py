@@ -95,7 +95,7 @@ def task(  # noqa: PLR0913 - the names are the author's interface
 
 def definition_of(function: object) -> TaskDefinition:
     """Return the declaration behind a decorated function."""
-    found = function if isinstance(function, TaskDefinition) else getattr(function, ATTRIBUTE, None)
+    found = getattr(function, ATTRIBUTE, None)
     if not isinstance(found, TaskDefinition):
         raise TaskDefinitionError(
             f"{getattr(function, '__name__', function)!r} is not a task",

@@ -35,6 +35,17 @@ def load_tasks(modules: Iterable[str]) -> dict[str, TaskDefinition]:
     return found
 
 
+def one_task(spec: str) -> TaskDefinition:
+    """Load the task that a name stands for; it has to stand for one."""
+    found = load_tasks([spec])
+    if len(found) > 1:
+        raise UsageError(
+            f"{spec!r} has several tasks",
+            remedy=f"name one ({spec}:{next(iter(found))}), or give a workflow file",
+        )
+    return next(iter(found.values()))
+
+
 def load_attribute(spec: str) -> object:
     """Return ``module:attribute``."""
     name, _, attribute = spec.partition(":")

@@ -36,7 +36,7 @@ KEYS: Final = (
     *("name", "owner_email", "description", "command", "serve", "env"),
     *("params", "result", "workspace", "controls", "metrics"),
 )
-_NEEDED: Final = ("name", "owner_email", "command")
+NEEDED: Final = ("name", "owner_email", "command")
 _TABLES: Final[Mapping[str, type[Declaration]]] = {
     "workspace": WorkspaceSpec,
     "controls": TaskControls,
@@ -107,7 +107,7 @@ class _Reader:
         if not isinstance(table, Mapping):
             raise _WrongError(place, "a task is a table", "begin it with a line [[task]]")
         _known(place, table, KEYS)
-        for key in _NEEDED:
+        for key in NEEDED:
             if key not in table:
                 raise _WrongError(place, f"{key} is missing", f"add {key} = ...")
         name = table["name"]

@@ -26,6 +26,7 @@ from perago.settings import SparkSettings
 from perago.stores.embedded import EmbeddedStore
 from perago.tasks.declaration import definition_of
 from perago.tasks.definition import TaskDefinition
+from perago.tasks.loading import one_task
 from perago.testing.arranged import ArrangedStore
 from perago.testing.broker import ScriptedBroker
 from perago.testing.faults import Counted, Crashed, Fault, Scene
@@ -80,14 +81,17 @@ class Lab:
 
     def run(
         self,
-        task: Callable[..., Any],
+        task: Callable[..., Any] | str,
         params: BaseModel | Mapping[str, object] | None = None,
         *,
         files: Files | None = None,
         faults: Sequence[Fault] = (),
     ) -> Run:
-        """Run one task on files (keys of the repository, prefix included) and params."""
-        definition = definition_of(task)
+        """Run one task on files (keys of the repository, prefix included) and params.
+
+        A task of a manifest is named: ``"tasks.toml:transcode"``.
+        """
+        definition = one_task(task) if isinstance(task, str) else definition_of(task)
         if files:
             self.commit(files)
         workspace = None
