@@ -156,7 +156,7 @@ def test_q7_nothing_is_left_whoever_is_killed(
     declare: Declare, tmp_path: Path, victim: str
 ) -> None:
     ready = tmp_path / "ready"
-    declare(
+    step = declare(
         f"""
         import os, subprocess, time
         left = subprocess.Popen(["sleep", "1000"], start_new_session=True)
@@ -167,10 +167,9 @@ def test_q7_nothing_is_left_whoever_is_killed(
     )
     words = (
         "from pathlib import Path\n"
-        "from perago.tasks.loading import load_tasks\n"
         "from perago.testing import Lab\n"
         f"lab = Lab(Path({str(tmp_path / 'lab')!r}))\n"
-        f"run = lab.run(load_tasks([{str(tmp_path / 'tasks.toml')!r}])['step'])\n"
+        f"run = lab.run({step!r})\n"
         "print(run.reason)\n"
     )
     executor = subprocess.Popen(
@@ -179,7 +178,7 @@ def test_q7_nothing_is_left_whoever_is_killed(
         text=True,
         start_new_session=True,
     )
-    until(ready.exists, "the program has begun")
+    until(lambda: ready.exists() or executor.poll() is not None, "the program has begun")
     launcher, program, left = map(int, ready.read_text().split())
     os.kill({"executor": executor.pid, "launcher": launcher, "program": program}[victim], 9)
     out, _ = executor.communicate()
