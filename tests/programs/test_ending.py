@@ -208,3 +208,15 @@ def test_a_body_that_goes_on_writing_is_not_in_the_commit(lab: Lab, declare: Dec
     )
     assert run.completed, run.reason
     assert set(run.files["grows.txt"].splitlines()) == {b"x"}
+
+
+def test_the_process_that_forks_launchers_is_started_again(lab: Lab, declare: Declare) -> None:
+    step = declare("open('done.txt', 'w').write('x')")
+    assert lab.run(step).completed
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    (mother,) = [
+        int(pid) for pid in children if b"launcher.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    os.kill(mother, signal.SIGKILL)
+    until(lambda: not alive(mother), "its end")
+    assert lab.run(step).completed

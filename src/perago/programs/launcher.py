@@ -1,11 +1,13 @@
-"""Runs one program, and ends all that it started: ``python -I -S launcher.py STATUS``.
+"""Starts launchers, each of which runs one program: ``python -I -S launcher.py``.
 
-A process of its own, between an executor and a program. It adopts what the program leaves behind,
+A process of its own beside an executor. For each message on its standard input, a socket, it
+forks a launcher, which is given the descriptors that came with the message: forking is quicker
+than starting an interpreter. It imports nothing of Perago, so that it is small.
+
+A launcher stands between an executor and a program. It adopts what the program leaves behind,
 double forks included, and ends it; it sees on its standard input that the executor is gone, and
-ends everything then. It imports nothing of Perago, so that it starts quickly.
-
-On standard input: one line with the request, later one line for each wish to cancel. On STATUS: a
-line when the program has started, and one when nothing of it is left.
+ends everything then. It reads one line with the request, later one for each wish to cancel, and
+writes its status: a line when the program has started, and one when nothing of it is left.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import json
 import os
 import select
 import signal
+import socket
 import sys
 import time
 from contextlib import suppress
@@ -25,32 +28,57 @@ _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 _SIGNAL_AT_PARENTS_END = 1  # PR_SET_PDEATHSIG
 _LONGEST_REQUEST = 64_000_000
 _FIRST, _FAR = 3, 50
+_MOST_HANDED = 8
 _STUCK_SECONDS = 10.0
 """A process that SIGKILL does not end in so long will not end: another user's, or in the kernel."""
 _LINUX = sys.platform == "linux"
 
 
-def main(status: int) -> None:
-    """Serve one request; end at once when none comes."""
-    os.set_inheritable(status, False)  # noqa: FBT003 - its only form
+def main() -> None:
+    """Fork a launcher for each message until the other side is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for a launcher here.
+    with socket.socket(fileno=0) as line:
+        while True:
+            message, handed, _, _ = socket.recv_fds(line, 1, _MOST_HANDED)
+            if not message:
+                return
+            if not os.fork():
+                try:
+                    launch(handed)
+                finally:
+                    os._exit(0)
+            for descriptor in handed:
+                os.close(descriptor)
+
+
+def launch(handed: list[int]) -> None:
+    """Be a launcher: of what was handed over, all but the status is standard or the program's."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    far = [_aside(descriptor) for descriptor in handed]
+    for number, descriptor in enumerate(far[:3]):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     if _LINUX:
         _prctl(_ADOPT_ORPHANS, 1)
     line, rest = _read_line()
     if line:
-        ProgramLaunch(status, json.loads(line), cancelled=bool(rest)).run()
+        ProgramLaunch(far[3], far[4:], json.loads(line), cancelled=bool(rest)).run()
 
 
 class ProgramLaunch:
     """One program from its start to the end of the last process it left."""
 
-    def __init__(self, status: int, request: dict[str, Any], *, cancelled: bool) -> None:
+    def __init__(
+        self, status: int, handed: list[int], request: dict[str, Any], *, cancelled: bool
+    ) -> None:
         self._status = status
+        self._handed = handed
         self._cancelled = cancelled
         self._own = os.getpid()
         self._command: list[str] = request["command"]
         self._environment: dict[str, str] = request["environment"]
         self._directory: str = request["directory"]
-        self._handed: list[int] = request["handed"]
         self._grace: float = request["grace"]
         self._awake, self._alarm = os.pipe()
         self._code: int | None = None
@@ -68,7 +96,7 @@ class ProgramLaunch:
         if problem:
             self._say({"problem": problem})
             return
-        self._say({"pid": self._pid})
+        self._say({"pid": self._pid, "launcher": self._own})
         self._wait()
         left, stuck = self._end_all()
         self._say({"code": self._code, "left": left, "stuck": stuck})
@@ -232,4 +260,4 @@ def _read_line() -> tuple[bytes, bytes]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

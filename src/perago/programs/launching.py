@@ -5,17 +5,20 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import select
 import selectors
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
-from perago.errors import RuntimeConfigError, TaskFailed
+from perago.errors import PeragoError, RuntimeConfigError, TaskFailed
 
 GRACE_SECONDS: Final = 5.0
 """Between the request to end and the end by force."""
@@ -48,47 +51,82 @@ class LaunchEnd:
         return f"was ended by signal {-self.code}"
 
 
+class Launchers:
+    """The process that forks the launchers of one executor; it is started with the first."""
+
+    def __init__(self) -> None:
+        self._line: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def open(self, channels: Sequence[str]) -> ProgramLauncher:
+        """Have a launcher started, with a pipe from the program for each channel.
+
+        One whose name ends in ``<`` leads to the program.
+        """
+        theirs: list[int] = []
+
+        def pipe(*, to_it: bool = False) -> int:
+            reads, writes = os.pipe()
+            theirs.append(reads if to_it else writes)
+            return writes if to_it else reads
+
+        control, out, err, status = pipe(to_it=True), pipe(), pipe(), pipe()
+        ends = {channel: pipe(to_it=channel.endswith("<")) for channel in channels}
+        made = ProgramLauncher(control, out, err, status, ends)
+        try:
+            self._hand_over(theirs)
+        except OSError:  # It was killed: by a person, or for want of memory.
+            self.close()
+            self._hand_over(theirs)
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        return made
+
+    def _hand_over(self, descriptors: Sequence[int]) -> None:
+        if self._line is None:
+            self._line, other = socket.socketpair()
+            with other:
+                self._process = subprocess.Popen(  # noqa: S603 - our own script
+                    [sys.executable, "-I", "-S", str(_SCRIPT)],
+                    stdin=other.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    cwd="/",
+                    env={name: os.environ[name] for name in _HANDED_ON if name in os.environ},
+                )
+        socket.send_fds(self._line, [b"."], descriptors)
+
+    def close(self) -> None:
+        """End it; launchers that run end by themselves."""
+        if self._line is not None:
+            self._line.close()
+        if self._process is not None:
+            self._process.wait()
+        self._line = self._process = None
+
+
 class ProgramLauncher:
     """A launcher that waits for its program, or runs it. Close it: nothing outlives that."""
 
-    def __init__(self, channels: Sequence[str] = ("events",)) -> None:
-        """Start it; ``channels`` are pipes from the program, those that end in ``<`` to it."""
-        self.numbers = {channel: number for number, channel in enumerate(channels, _FIRST)}
+    def __init__(self, control: int, out: int, err: int, status: int, ends: dict[str, int]) -> None:
+        self.numbers = {channel: number for number, channel in enumerate(ends, _FIRST)}
         """The descriptors that the program is given, by the names of the channels."""
-        self.ends: dict[str, int] = {}
+        self.ends = ends
         """Our ends of them."""
-        self._handed: list[int] = []
-        for channel in channels:
-            reads, writes = os.pipe()
-            ours, theirs = (writes, reads) if channel.endswith("<") else (reads, writes)
-            self.ends[channel] = ours
-            self._handed.append(theirs)
-        self._status, status = os.pipe()
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own script
-                [sys.executable, "-I", "-S", str(_SCRIPT), str(status)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=[status, *self._handed],
-                start_new_session=True,
-                cwd="/",
-                env={name: os.environ[name] for name in _HANDED_ON if name in os.environ},
-                bufsize=0,
-            )
-        finally:
-            for descriptor in (status, *self._handed):
-                os.close(descriptor)
-        self._words = b""
-        self._output = [
-            Forwarded(_pipe(self._process.stdout), "stdout"),
-            Forwarded(_pipe(self._process.stderr), "stderr"),
-        ]
-        for end in (*(pipe.descriptor for pipe in self._output), self._status):
-            os.set_blocking(end, False)
         self.pid: int | None = None
         """That of the program, once it runs."""
+        self.process_id: int | None = None
+        """That of the launcher itself, once the program runs."""
         self.end: LaunchEnd | None = None
+        self._closed = False
+        self._control = control
+        self._status = status
+        self._words = b""
+        self._output = [Forwarded(out, "stdout"), Forwarded(err, "stderr")]
+        for end in (out, err, status):
+            os.set_blocking(end, False)
 
     def __enter__(self) -> Self:
         return self
@@ -98,13 +136,13 @@ class ProgramLauncher:
 
     @property
     def alive(self) -> bool:
-        """Return whether it still waits or runs."""
-        return self._process.poll() is None
-
-    @property
-    def process_id(self) -> int:
-        """Return its own process id."""
-        return self._process.pid
+        """Return whether the program still runs, or is about to."""
+        try:
+            while chunk := _read(self._status):
+                self._note(chunk)
+        except PeragoError:
+            return False
+        return chunk is None and self.end is None
 
     @property
     def last_words(self) -> str:
@@ -118,7 +156,6 @@ class ProgramLauncher:
             "command": list(command),
             "environment": dict(environment),
             "directory": directory,
-            "handed": self._handed,
             "grace": GRACE_SECONDS,
         }
         self._tell(json.dumps(request).encode() + b"\n")
@@ -130,9 +167,8 @@ class ProgramLauncher:
 
     def _tell(self, words: bytes) -> None:
         left = memoryview(words)
-        descriptor = _pipe(self._process.stdin)
         while left:
-            left = left[os.write(descriptor, left) :]
+            left = left[os.write(self._control, left) :]
 
     # --- hearing -----------------------------------------------------------------------------
 
@@ -185,7 +221,7 @@ class ProgramLauncher:
                     remedy="install it on this worker, or correct the command in the manifest",
                 )
             if "pid" in said:
-                self.pid = said["pid"]
+                self.pid, self.process_id = said["pid"], said["launcher"]
             if "left" in said:
                 if stuck := said["stuck"]:
                     raise TaskFailed(
@@ -202,19 +238,21 @@ class ProgramLauncher:
 
     def close(self) -> None:
         """End everything that still runs, and wait for it."""
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
-        try:
-            self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        for descriptor in (self._status, *self.ends.values()):
-            with suppress(OSError):
-                os.close(descriptor)
-        self.ends.clear()
+        if self._closed:
+            return
+        self._closed = True
+        os.close(self._control)
+        deadline = time.monotonic() + _END_SECONDS
+        while (chunk := _read(self._status)) != b"":
+            left = deadline - time.monotonic()
+            if chunk is None and left <= 0:
+                if self.process_id is not None:
+                    os.kill(self.process_id, signal.SIGKILL)
+                break
+            select.select([self._status], [], [], max(0.0, left))
+        outputs = (pipe.descriptor for pipe in self._output)
+        for descriptor in (self._status, *outputs, *self.ends.values()):
+            os.close(descriptor)
 
 
 class Forwarded:
@@ -244,12 +282,6 @@ class Forwarded:
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):
             getattr(sys, self._stream).write(text)
-
-
-def _pipe(stream: IO[bytes] | None) -> int:
-    if stream is None:
-        raise TypeError("every stream of a launcher is a pipe")
-    return stream.fileno()
 
 
 def _read(descriptor: int) -> bytes | None:

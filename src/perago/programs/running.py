@@ -7,7 +7,7 @@ from typing import Any
 
 from perago.ports import ProgramCall
 from perago.programs.event_lines import EventReader
-from perago.programs.launching import LaunchEnd, ProgramLauncher
+from perago.programs.launching import LaunchEnd, Launchers
 from perago.programs.scratch import ProgramScratch, environment
 from perago.programs.serving import ProgramServer, meant
 from perago.protocol.program import Program, ProgramEnd, result_of
@@ -17,10 +17,10 @@ EVENTS = "events"
 
 
 class ProgramRunner:
-    """The programs of one executor: a launcher that waits for the next, and those that serve."""
+    """The programs of one executor."""
 
     def __init__(self) -> None:
-        self._waiting: ProgramLauncher | None = None
+        self._launchers = Launchers()
         self._servers: dict[Program, ProgramServer] = {}
 
     def run(self, program: Program, call: ProgramCall) -> dict[str, Any]:
@@ -30,7 +30,7 @@ class ProgramRunner:
     def _run(self, program: Program, call: ProgramCall) -> dict[str, Any]:
         scratch = ProgramScratch.made_in(call.directory)
         told = scratch.hand_over(call)
-        with self._launcher() as launcher:
+        with self._launchers.open([EVENTS]) as launcher:
             told["PERAGO_EVENTS"] = str(launcher.numbers[EVENTS])
             directory = call.workspace or scratch.home
             names = environment(scratch, program.env) | told
@@ -40,20 +40,13 @@ class ProgramRunner:
             launcher.listen({launcher.ends[EVENTS]: events.take})
             events.close()
             end, last_words = launcher.end, launcher.last_words
-        # Started now, so that the next program does not wait for an interpreter.
-        self._waiting = ProgramLauncher([EVENTS])
         return result_of(_ended(end, scratch.read_result, last_words, call))
-
-    def _launcher(self) -> ProgramLauncher:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and waiting.alive:
-            return waiting
-        return ProgramLauncher([EVENTS])
 
     def _serve(self, program: Program, call: ProgramCall) -> dict[str, Any]:
         server = self._servers.pop(program, None)
         if server is None or not server.alive:
-            server = ProgramServer(program, ProgramScratch.made_in(call.enter()))
+            scratch = ProgramScratch.made_in(call.enter())
+            server = ProgramServer(program, scratch, self._launchers)
         try:
             answer = server.attempt(call, ProgramScratch.made_in(call.directory))
         except BaseException:
@@ -65,11 +58,10 @@ class ProgramRunner:
 
     def close(self) -> None:
         """End everything."""
-        for one in (self._waiting, *self._servers.values()):
-            if one is not None:
-                one.close()
-        self._waiting = None
+        for server in self._servers.values():
+            server.close()
         self._servers.clear()
+        self._launchers.close()
 
 
 def _ended(

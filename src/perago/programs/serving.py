@@ -14,7 +14,7 @@ from typing import Any
 from perago.errors import TaskFailed
 from perago.ports import ProgramCall
 from perago.programs.event_lines import EventReader
-from perago.programs.launching import GRACE_SECONDS, ProgramLauncher
+from perago.programs.launching import GRACE_SECONDS, Launchers
 from perago.programs.scratch import MOST_RESULT_BYTES, ProgramScratch, environment
 from perago.protocol.program import Program, failed_as
 from perago.protocol.reading import read_json
@@ -27,8 +27,8 @@ _LOOK_SECONDS = 1.0
 class ProgramServer:
     """One program, one attempt at a time; what it answers carries the id of the execution."""
 
-    def __init__(self, program: Program, scratch: ProgramScratch) -> None:
-        self._launcher = ProgramLauncher([ATTEMPTS, ANSWERS, EVENTS])
+    def __init__(self, program: Program, scratch: ProgramScratch, launchers: Launchers) -> None:
+        self._launcher = launchers.open([ATTEMPTS, ANSWERS, EVENTS])
         numbers = self._launcher.numbers
         told = {
             "PERAGO_ATTEMPTS": str(numbers[ATTEMPTS]),
@@ -96,10 +96,10 @@ class ProgramServer:
 
     def _children(self) -> set[int]:
         """Find the processes that the program has left, as its own or as the launcher's."""
-        pid = self._launcher.pid
-        if pid is None:
+        pid, launcher = self._launcher.pid, self._launcher.process_id
+        if pid is None or launcher is None:
             return set()
-        return (_children_of(pid) | _children_of(self._launcher.process_id)) - {pid}
+        return (_children_of(pid) | _children_of(launcher)) - {pid}
 
 
 class _Conversation:

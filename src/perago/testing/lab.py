@@ -61,6 +61,7 @@ class Lab:
         self.attempt_dirs = path / "rooms"
         self._engines = EngineFactory(spark or SparkSettings())
         self._programs = ProgramRunner()
+        self._tasks: dict[tuple[str, int], TaskDefinition] = {}
         self._events = EventLog(path / "events.sqlite")
         self._made = False
 
@@ -91,7 +92,7 @@ class Lab:
 
         A task of a manifest is named: ``"tasks.toml:transcode"``.
         """
-        definition = one_task(task) if isinstance(task, str) else definition_of(task)
+        definition = self._named(task) if isinstance(task, str) else definition_of(task)
         if files:
             self.commit(files)
         workspace = None
@@ -108,6 +109,14 @@ class Lab:
             seq=1,
         )
         return self._attempt(definition, attempt, workspace, _plain(params), faults)
+
+    def _named(self, spec: str) -> TaskDefinition:
+        """Load a task by its name; a manifest is read again when it has changed."""
+        file = Path(spec.partition(":")[0])
+        stamp = file.stat().st_mtime_ns if file.exists() else 0
+        if (spec, stamp) not in self._tasks:
+            self._tasks[spec, stamp] = one_task(spec)
+        return self._tasks[spec, stamp]
 
     def retry(self, run: Run, *, faults: Sequence[Fault] = ()) -> Run:
         """Run the next attempt of the same step: a new task id, the same input A."""
