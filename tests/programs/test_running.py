@@ -61,12 +61,15 @@ def test_q3_it_starts_in_the_workspace_without_input_and_leads_a_group(
             "here": sorted(os.listdir()),
             "read": sys.stdin.read(),
             "leads": os.getpgid(0) == os.getpid(),
+            "ignored": [line for line in open("/proc/self/status") if line.startswith("SigIgn")],
             "open": sorted(int(each) for each in os.listdir("/proc/self/fd")),
         }
         open(os.environ["PERAGO_RESULT"], "w").write(json.dumps(found))
         """
     )
     found = lab.run(step, files={"a.txt": "a"}).result
+    # Python itself ignores SIGPIPE and SIGXFSZ.
+    assert int(found.pop("ignored")[0].split()[1], 16) == 1 << 12 | 1 << 24
     opened = [number for number in found.pop("open") if number <= 3]
     assert opened == [0, 1, 2, 3]
     assert found == {"here": ["a.txt"], "read": "", "leads": True}
@@ -303,6 +306,8 @@ BAD = (
     '{"type": "metric", "name": "x", "value": 1, "labels": []}',
     '{"type": "metric", "kind": "odd", "name": "x", "value": 1}',
     '{"type": "progress", "done": 1}',
+    '{"type": "progress", "done": 1, "total": ' + "9" * 400 + "}",
+    '{"type": "metric", "name": "x", "value": ' + "9" * 400 + "}",
     '{"type": "log", "level": "loud", "message": "x"}',
     '{"type": "log"}',
     '{"type": "log", "message": "' + "x" * 70_000 + '"}',

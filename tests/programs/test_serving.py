@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,15 @@ for line in attempts:
     elif do == "never": answer(execution_id=own, error="no song", terminal=True)
     elif do == "other": answer(execution_id="another", result={})
     elif do == "junk": answers.write("junk" + chr(10))
+    elif do == "late":
+        answer(execution_id=own)
+        time.sleep(0.1)
+        answer(execution_id=own)
+    elif do == "typo": answer(execution_id=own, reslut={})
+    elif do == "object": answer(execution_id=own, error={})
+    elif do == "closed":
+        answers.close()
+        time.sleep(1000)
     elif do == "list": answer(execution_id=own, result=[])
     elif do == "twice": answers.write((json.dumps({"execution_id": own}) + chr(10)) * 2)
     else: answer(execution_id=own, result={"count": count, "pid": os.getpid(), "tmp": asked["tmp"]})
@@ -73,6 +83,9 @@ FAILURES = {
     "crash": (Status.FAILED, "exit code 3 before it answered: out of luck", False),
     "other": (Status.FAILED, "does not carry the execution_id", False),
     "junk": (Status.FAILED, "is not JSON", False),
+    "typo": (Status.FAILED, "has 'reslut', which is unknown", True),
+    "object": (Status.FAILED, "an error that is not a text", True),
+    "closed": (Status.FAILED, "closed PERAGO_ANSWERS before it answered", False),
     "list": (Status.FAILED, "is not an object", True),
     "twice": (Status.FAILED, "one object for each attempt", False),
 }
@@ -89,6 +102,21 @@ def test_q8_a_failure_is_one_attempts_own(lab: Lab, declare: Declare, do: str) -
     after = lab.run(step)
     assert after.completed, after.reason
     assert (after.result["pid"] == before) is stays
+
+
+def test_q8_what_it_says_too_late_is_no_other_attempts_failure(lab: Lab, declare: Declare) -> None:
+    step = declare(SERVER, MORE)
+    before = lab.run(step).result["pid"]
+    assert lab.run(step, {"do": "late"}).completed
+    time.sleep(0.5)  # until the second answer is there
+    after = lab.run(step)
+    assert after.completed, after.reason
+    assert after.result["pid"] != before
+
+
+def test_q8_a_program_may_print_before_it_reads(lab: Lab, declare: Declare) -> None:
+    step = declare("print('x' * 300_000, flush=True)\n" + SERVER, MORE)
+    assert lab.run(step, {"much": "y" * 300_000}).completed
 
 
 @pytest.mark.parametrize("do", ["leave", "orphan"])

@@ -130,7 +130,11 @@ MISTAKES = {
     "no command": ('[[task]]\nname = "a"\nowner_email = "a@b"\n', 1, "command is missing"),
     "no name": ('\n\n[[task]]\nowner_email = "a@b"\ncommand = ["true"]\n', 3, "name is missing"),
     "a bad name": (HEAD.replace('"a"', '"a:b"'), 2, "name: "),
-    "no address": (HEAD.replace('"a@b"', '"ab"'), 2, "is not an address"),
+    "no address": (HEAD.replace('"a@b"', '"ab"'), 3, "is not an address"),
+    "no description": (HEAD + "description = 5\n", 5, "description: it is not a text"),
+    "a name again": (HEAD + HEAD, 6, "a task above is named 'a'"),
+    "our own names": (HEAD + 'env = ["HOME"]', 5, "HOME is set for each attempt"),
+    "after another line end": (f"# a\u2028b\n{HEAD}x = 1\n", 6, "x: it is unknown"),
     "a text as command": (
         HEAD.replace('["true"]', '"true"'),
         4,
@@ -188,7 +192,7 @@ MISTAKES = {
     "a guard's type": (
         HEAD + "[task.workspace]\npost=[{require_rows={table='t', min='x'}}]\n",
         6,
-        "require_rows: ",
+        "use whole numbers",
     ),
     "a guard's path": (HEAD + "[task.workspace]\npost=[{require_file='/x'}]\n", 6, "require_file("),
     "a budget": (
@@ -217,7 +221,7 @@ def test_q1_a_mistake_is_named_with_its_line(tmp_path: Path, mistake: tuple[str,
 def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "tasks.toml"
     file.write_text(HEAD + HEAD.replace('"true"', '"false"'))
-    with pytest.raises(TaskDefinitionError, match="two tasks have the name 'a'"):
+    with pytest.raises(TaskDefinitionError, match="line 6: name: a task above is named 'a'"):
         load_tasks([str(file)])
 
 

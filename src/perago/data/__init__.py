@@ -69,6 +69,8 @@ def require_schema(table: str, columns: Mapping[str, str], *, extra: bool = Fals
 
 def require_rows(table: str, min: int = 1, max: int | None = None) -> RequireRows:  # noqa: A002 - as authors say it
     """Demand a number of rows."""
+    if not isinstance(min, int) or not isinstance(max, int | None):
+        raise _wrong("require_rows", table, f"min={min!r}, max={max!r}", "use whole numbers")
     if min < 0 or (max is not None and max < min):
         raise _wrong("require_rows", table, f"min={min}, max={max}", "use 0 <= min <= max")
     return RequireRows(_table("require_rows", table), min, max)

@@ -21,6 +21,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -36,25 +37,72 @@ _LINUX = sys.platform == "linux"
 
 def main() -> None:
     """Fork a launcher for each message until the other side is gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for a launcher here.
+    if _LINUX:
+        _prctl(_ADOPT_ORPHANS, 1)  # Of launchers that were killed.
+    launchers: set[int] = set()
+    awake = _wake_at_childs_end()
     with socket.socket(fileno=0) as line:
         while True:
+            ready, _, _ = select.select([0, awake], [], [])
+            if awake in ready:
+                _drained(awake)
+                launchers -= _reaped()
+                _end_strays(launchers)
+            if 0 not in ready:
+                continue
             message, handed, _, _ = socket.recv_fds(line, 1, _MOST_HANDED)
             if not message:
                 return
-            if not os.fork():
+            pid = os.fork()
+            if not pid:
                 try:
                     launch(handed)
                 finally:
                     os._exit(0)
+            launchers.add(pid)
             for descriptor in handed:
                 os.close(descriptor)
+
+
+def _end_strays(launchers: set[int]) -> None:
+    """End what a launcher left that was killed before its program."""
+    while strays := descendants(besides=launchers):
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in strays:
+                with suppress(OSError):
+                    os.kill(pid, number)
+        launchers -= _reaped()
+        time.sleep(0.01)
+
+
+def _reaped() -> set[int]:
+    """Take note of the children that have ended."""
+    found: set[int] = set()
+    with suppress(ChildProcessError):
+        while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            found.add(pid)
+    return found
+
+
+def _wake_at_childs_end() -> int:
+    """Return a descriptor that can be read when a child has ended."""
+    awake, alarm = map(_aside, os.pipe())
+    for end in (awake, alarm):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
+    return awake
+
+
+def _drained(awake: int) -> None:
+    with suppress(BlockingIOError):
+        os.read(awake, 4096)
 
 
 def launch(handed: list[int]) -> None:
     """Be a launcher: of what was handed over, all but the status is standard or the program's."""
     os.setsid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
     far = [_aside(descriptor) for descriptor in handed]
     for number, descriptor in enumerate(far[:3]):
         os.dup2(descriptor, number)
@@ -80,16 +128,12 @@ class ProgramLaunch:
         self._environment: dict[str, str] = request["environment"]
         self._directory: str = request["directory"]
         self._grace: float = request["grace"]
-        self._awake, self._alarm = os.pipe()
+        self._awake = _wake_at_childs_end()
         self._code: int | None = None
         self._pid = 0
 
     def run(self) -> None:
         """Start it, wait for its end or for ours, end what is left."""
-        for end in (self._awake, self._alarm):
-            os.set_blocking(end, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(self._alarm, warn_on_full_buffer=False)
         problem = self._start()
         for descriptor in self._handed:
             os.close(descriptor)
@@ -124,8 +168,10 @@ class ProgramLaunch:
                 if os.getppid() != self._own:  # It ended before it could be said.
                     os._exit(127)
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+                with suppress(OSError, ValueError):  # What the worker ignores, a program need not.
+                    signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
             os.chdir(self._directory)
             nothing = os.open(os.devnull, os.O_RDONLY)
             os.dup2(nothing, 0)
@@ -152,7 +198,7 @@ class ProgramLaunch:
                 return
             ready, _, _ = select.select([0, self._awake], [], [], left)
             if self._awake in ready:
-                os.read(self._awake, 4096)
+                _drained(self._awake)
             if 0 in ready:
                 if not os.read(0, 4096):
                     return
@@ -192,8 +238,7 @@ class ProgramLaunch:
             if time.monotonic() > deadline:
                 return len(seen - {self._pid}), sorted(alive)
             select.select([self._awake], [], [], 0.02)
-            with suppress(BlockingIOError):
-                os.read(self._awake, 4096)
+            _drained(self._awake)
         return len(seen - {self._pid}), []
 
     def _say(self, words: dict[str, object]) -> None:
@@ -214,8 +259,11 @@ def _aside(descriptor: int) -> int:
     return moved
 
 
-def descendants() -> set[int]:
-    """Find the processes below this one; none where the system does not tell."""
+def descendants(besides: Collection[int] = ()) -> set[int]:
+    """Find the processes below this one, without some and what is below them.
+
+    There are none where the system does not tell.
+    """
     children: dict[int, list[int]] = {}
     with suppress(OSError):
         for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib is slow to import
@@ -224,7 +272,8 @@ def descendants() -> set[int]:
     found: set[int] = set()
     pending = [os.getpid()]
     while pending:
-        below = [pid for pid in children.get(pending.pop(), ()) if pid not in found]
+        children_here = children.get(pending.pop(), ())
+        below = [pid for pid in children_here if pid not in found and pid not in besides]
         found.update(below)
         pending += below
     return found
@@ -234,7 +283,8 @@ def _parent_of(pid: str) -> int:
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - as above
             # The name of a process may hold anything, brackets too.
-            return int(stat.read().rpartition(b")")[2].split()[1])
+            state, parent = stat.read().rpartition(b")")[2].split()[:2]
+            return 0 if state == b"Z" else int(parent)
     except (OSError, IndexError, ValueError):
         return 0
 

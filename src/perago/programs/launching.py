@@ -27,11 +27,48 @@ _END_SECONDS: Final = 20.0
 _SCRIPT: Final = Path(__file__).with_name("launcher.py")
 _FIRST: Final = 3
 _CHUNK: Final = 65_536
+_LOOK_SECONDS: Final = 0.2
 _LAST_WORDS: Final = 4_096
 _HANDED_ON: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """What the interpreter itself may need to start."""
 
 Hear = Callable[[bytes], None]
+
+
+def _never() -> bool:
+    return False
+
+
+class Outgoing:
+    """What is still to be sent to a program; never waits for it to read."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._left = b""
+        self._watched = False
+        os.set_blocking(descriptor, False)
+
+    def add(self, words: Mapping[str, object]) -> None:
+        """Put one line behind what is there."""
+        self._left += json.dumps(words).encode() + b"\n"
+
+    def watch(self, selector: selectors.BaseSelector) -> None:
+        """Have the selector say when it can be sent, as long as there is something."""
+        if bool(self._left) != self._watched:
+            self._watched = bool(self._left)
+            if self._watched:
+                selector.register(self.descriptor, selectors.EVENT_WRITE)
+            else:
+                selector.unregister(self.descriptor)
+
+    def flush(self) -> None:
+        """Send as much as the program takes now; one that is gone takes nothing."""
+        try:
+            self._left = self._left[os.write(self.descriptor, self._left) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._left = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +212,13 @@ class ProgramLauncher:
     def listen(
         self,
         heard: Mapping[int, Hear],
-        until: Callable[[], bool] = lambda: False,
-        wait_seconds: Callable[[], float | None] = lambda: None,
+        until: Callable[[], bool] = _never,
+        sending: Outgoing | None = None,
     ) -> None:
         """Pass on what comes until the program has ended, or until ``until`` says so.
 
-        ``heard`` maps descriptors to what takes their bytes.
+        ``heard`` maps descriptors to what takes their bytes, at their end none. ``until`` is asked
+        whenever something has come, and some times a second.
         """
         with selectors.DefaultSelector() as selector:
             for pipe in self._output:
@@ -190,15 +228,24 @@ class ProgramLauncher:
                 selector.register(descriptor, selectors.EVENT_READ, take)
             selector.register(self._status, selectors.EVENT_READ, self._note)
             while self.end is None and not until():
-                for key, _ in selector.select(wait_seconds()):
-                    chunk = _read(key.fd)
-                    if chunk:
-                        key.data(chunk)
-                    elif chunk == b"":
-                        selector.unregister(key.fd)
-                        if key.fd == self._status:
-                            self._lost()
+                # Both ways at once: a program may print before it reads.
+                if sending is not None:
+                    sending.watch(selector)
+                for key, _ in selector.select(None if until is _never else _LOOK_SECONDS):
+                    if sending is not None and key.fd == sending.descriptor:
+                        sending.flush()
+                    elif (chunk := _read(key.fd)) is not None:
+                        self._pass_on(selector, key, chunk)
         self._drain(heard.items())
+
+    def _pass_on(
+        self, selector: selectors.BaseSelector, key: selectors.SelectorKey, chunk: bytes
+    ) -> None:
+        if not chunk:
+            selector.unregister(key.fd)
+            if key.fd == self._status:
+                self._lost()
+        key.data(chunk)
 
     def _drain(self, heard: Iterable[tuple[int, Hear]]) -> None:
         """Take what is left in the pipes, and wait for no more."""

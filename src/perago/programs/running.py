@@ -44,7 +44,10 @@ class ProgramRunner:
 
     def _serve(self, program: Program, call: ProgramCall) -> dict[str, Any]:
         server = self._servers.pop(program, None)
-        if server is None or not server.alive:
+        if server is not None and not (server.alive and server.silent):
+            server.close()
+            server = None
+        if server is None:
             scratch = ProgramScratch.made_in(call.enter())
             server = ProgramServer(program, scratch, self._launchers)
         try:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,14 +13,15 @@ from typing import Any
 from perago.errors import TaskFailed
 from perago.ports import ProgramCall
 from perago.programs.event_lines import EventReader
-from perago.programs.launching import GRACE_SECONDS, Launchers
+from perago.programs.launching import GRACE_SECONDS, Launchers, Outgoing
 from perago.programs.scratch import MOST_RESULT_BYTES, ProgramScratch, environment
 from perago.protocol.program import Program, failed_as
 from perago.protocol.reading import read_json
 from perago.tasks.cancellation import on_cancel
 
 ATTEMPTS, ANSWERS, EVENTS = "attempts<", "answers", "events"
-_LOOK_SECONDS = 1.0
+_CLOSED_SECONDS = 1.0
+_KEYS = frozenset({"execution_id", "result", "error", "terminal"})
 
 
 class ProgramServer:
@@ -46,27 +46,21 @@ class ProgramServer:
     def attempt(self, call: ProgramCall, scratch: ProgramScratch) -> Mapping[str, Any]:
         """Have one attempt done; an error says that the program is of no more use."""
         conversation, events = _Conversation(call), EventReader(call)
-        self._send(_asked(call, scratch))
-        cancelled = threading.Event()
-
-        def cancel() -> None:
-            cancelled.set()
-            with suppress(OSError):
-                self._send({"cancel": call.execution_id})
-
-        on_cancel(cancel)
-        asked_at: list[float] = []
+        ends = self._launcher.ends
+        sending = Outgoing(ends[ATTEMPTS])
+        sending.add(_asked(call, scratch))
 
         def until() -> bool:
-            if cancelled.is_set() and not asked_at:
-                asked_at.append(time.monotonic())
-            if asked_at and time.monotonic() - asked_at[0] > GRACE_SECONDS:
+            if conversation.just_cancelled():
+                sending.add({"cancel": call.execution_id})
+            if conversation.cancelled_for(GRACE_SECONDS):
                 self._launcher.cancel()
+            conversation.refuse_closed()
             return conversation.answer is not None
 
-        ends = self._launcher.ends
+        on_cancel(conversation.cancel)
         heard = {ends[ANSWERS]: conversation.answered, ends[EVENTS]: events.take}
-        self._launcher.listen(heard, until, lambda: _LOOK_SECONDS)
+        self._launcher.listen(heard, until, sending)
         events.close()
         if conversation.answer is None:
             end, words = self._launcher.end, self._launcher.last_words
@@ -75,6 +69,14 @@ class ProgramServer:
                 f"the program {how} before it answered" + (f": {words}" if words else "")
             )
         return conversation.answer
+
+    @property
+    def silent(self) -> bool:
+        """Return whether it said nothing more after its last answer."""
+        try:
+            return not os.read(self._launcher.ends[ANSWERS], 1)
+        except OSError:
+            return True
 
     def clean(self, call: ProgramCall) -> bool:
         """Return whether nothing of the attempt is left; else end the program (Q7)."""
@@ -89,11 +91,6 @@ class ProgramServer:
         """End it with all it started."""
         self._launcher.close()
 
-    def _send(self, words: Mapping[str, object]) -> None:
-        left = memoryview(json.dumps(words).encode() + b"\n")
-        while left:
-            left = left[os.write(self._launcher.ends[ATTEMPTS], left) :]
-
     def _children(self) -> set[int]:
         """Find the processes that the program has left, as its own or as the launcher's."""
         pid, launcher = self._launcher.pid, self._launcher.process_id
@@ -103,15 +100,40 @@ class ProgramServer:
 
 
 class _Conversation:
-    """What a program says about one attempt."""
+    """What is said about one attempt."""
 
     def __init__(self, call: ProgramCall) -> None:
         self.answer: Mapping[str, Any] | None = None
         self._call = call
         self._rest = b""
+        self._closed_at = math.inf
+        self._cancelled = False
+        self._cancelled_at = math.inf
+
+    def cancel(self) -> None:
+        """Take note that the attempt was lost; from any thread."""
+        self._cancelled = True
+
+    def just_cancelled(self) -> bool:
+        """Return once whether the attempt was lost."""
+        if not self._cancelled or self._cancelled_at < math.inf:
+            return False
+        self._cancelled_at = time.monotonic()
+        return True
+
+    def cancelled_for(self, seconds: float) -> bool:
+        """Return whether the program has known it for so long."""
+        return time.monotonic() - self._cancelled_at > seconds
+
+    def refuse_closed(self) -> None:
+        """Give up on a program that cannot answer any more; one that ends tells why by itself."""
+        if self.answer is None and time.monotonic() - self._closed_at > _CLOSED_SECONDS:
+            raise _misspoken("cannot be heard: it closed PERAGO_ANSWERS before it answered")
 
     def answered(self, chunk: bytes) -> None:
         """Take the answer; whatever is none of this attempt ends the program."""
+        if not chunk:
+            self._closed_at = time.monotonic()
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > MOST_RESULT_BYTES:
             raise _misspoken(f"has more than {MOST_RESULT_BYTES:,} bytes")
@@ -139,9 +161,13 @@ def _asked(call: ProgramCall, scratch: ProgramScratch) -> dict[str, object]:
 
 def meant(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Read an answer as a result, or as a failure in the words of the program."""
+    if unknown := sorted(answer.keys() - _KEYS):
+        raise _misspoken(f"has {', '.join(map(repr, unknown))}, which is unknown")
     error = answer.get("error")
+    if isinstance(error, str):
+        raise failed_as(error, terminal=answer.get("terminal") is True)
     if error is not None:
-        raise failed_as(str(error), terminal=answer.get("terminal") is True)
+        raise _misspoken("has an error that is not a text")
     result = answer.get("result", {})
     if not isinstance(result, dict):
         raise _misspoken("has a result that is not an object")

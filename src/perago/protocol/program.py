@@ -172,9 +172,15 @@ def event_of(found: Mapping[str, Any]) -> ProgramEvent | None:
 
 def _number(found: Mapping[str, Any], name: str) -> float:
     value = found.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} is not a number")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} is too large a number")
+    return number
 
 
 def _text(found: Mapping[str, Any], name: str) -> str:

@@ -86,7 +86,7 @@ class TaskDefinition:
             problem = "is not as it declares"
         if problem:
             raise ResultError(
-                f"task {self.name!r} returned a {self.result.name} that is not JSON: it {problem}",
+                f"task {self.name!r} returned a result that is not JSON: it {problem}",
                 remedy="assign to each field what its type says, and neither NaN nor infinity",
             ) from None
         return dumped
@@ -101,16 +101,19 @@ def check_texts(name: object, owner_email: object, description: object) -> None:
         or not name.isprintable()
         or ":" in name
     ):
-        raise TaskDefinitionError(
-            f"@task(name={name!r})", remedy="use a printable name without ':' or outer blanks"
-        )
+        remedy = "use a printable name without ':' or outer blanks"
+        raise _wrong("name", f"@task(name={name!r})", f"{name!r} cannot be a name", remedy)
+    where = f"task {name!r}: "
     if not isinstance(owner_email, str) or "@" not in owner_email.strip("@ "):
-        raise TaskDefinitionError(
-            f"task {name!r}: owner_email={owner_email!r} is not an address",
-            remedy="give one such as 'team@example.com'",
-        )
+        problem = f"owner_email={owner_email!r} is not an address"
+        raise _wrong("owner_email", where + problem, problem, "give one such as 'team@example.com'")
     if description is not None and not isinstance(description, str):
-        raise TaskDefinitionError(
-            f"task {name!r}: description is of type {type(description).__name__}",
-            remedy="give a text, or leave it out and write a docstring",
-        )
+        problem = f"description is of type {type(description).__name__}"
+        remedy = "give a text, or leave it out and write a docstring"
+        raise _wrong("description", where + problem, "it is not a text", remedy)
+
+
+def _wrong(argument: str, message: str, problem: str, remedy: str) -> TaskDefinitionError:
+    found = TaskDefinitionError(message, remedy=remedy)
+    found.argument, found.problem = argument, problem
+    return found

@@ -44,6 +44,7 @@ _TABLES: Final[Mapping[str, type[Declaration]]] = {
 }
 _OURS: Final = re.compile(r"PERAGO_.*|LAKECTL_.*|CONDUCTOR_.*")
 """Variables that hold addresses and keys of our servers: no program is handed one (Q3)."""
+_SET: Final = frozenset({"HOME", "TMPDIR"})
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -84,7 +85,7 @@ def _read(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"manifest {path} has more than {MOST_BYTES:,} bytes")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UsageError(f"manifest {path} does not exist", remedy="check the path") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -101,7 +102,13 @@ class _Reader:
         tables = self.document.get("task")
         if not isinstance(tables, list) or not tables:
             raise _WrongError((), "it declares no task", "begin one with a line [[task]]")
-        return [self._task(("task", number), table) for number, table in enumerate(tables)]
+        found = [self._task(("task", number), table) for number, table in enumerate(tables)]
+        for number, task in enumerate(found):
+            if task.name in {other.name for other in found[:number]}:
+                raise _WrongError(
+                    ("task", number, "name"), f"a task above is named {task.name!r}, too"
+                )
+        return found
 
     def _task(self, place: Place, table: Any) -> TaskDefinition:
         if not isinstance(table, Mapping):
@@ -111,7 +118,7 @@ class _Reader:
             if key not in table:
                 raise _WrongError(place, f"{key} is missing", f"add {key} = ...")
         name = table["name"]
-        with _at((*place, "name")):
+        with _at(place):
             check_texts(name, table["owner_email"], table.get("description"))
         declared = {
             key: _declared(kind, table[key], (*place, key))
@@ -150,6 +157,10 @@ class _Reader:
         for variable in names:
             if not _VARIABLE.fullmatch(variable):
                 raise _WrongError((*place, "env"), f"{variable!r} is not the name of a variable")
+            if variable in _SET:
+                raise _WrongError(
+                    (*place, "env"), f"{variable} is set for each attempt", "leave it out"
+                )
             if _OURS.fullmatch(variable):
                 raise _WrongError(
                     (*place, "env"),
@@ -165,12 +176,14 @@ class _Reader:
         given, where = table.get(key, {"type": "object"}), (*place, key)
         name = f"{key} schema" if key in table else "any object"
         if isinstance(given, str):
-            name, given = given, _document(where, self.path.parent / given)
+            name, given = given, _document(where, self.path.resolve().parent / given)
         if not isinstance(given, Mapping):
             raise _WrongError(where, "it is neither a file nor a table of JSON Schema")
         try:
             return JsonSchema(name, json.loads(json.dumps(given)))
-        except (TypeError, ValueError) as error:
+        except TypeError:
+            raise _WrongError(where, "it holds a value that JSON does not have") from None
+        except ValueError as error:
             raise _WrongError(where, str(error), "write JSON Schema 2020-12") from None
 
 
