@@ -22,7 +22,7 @@ SERVERS: Final = frozenset(
 """Fixtures that start a server or a JVM."""
 SLOW: Final = (
     *("tests/audit", "tests/bench", "tests/deploy", "tests/dev", "tests/faults", "tests/newcomer"),
-    *("tests/power", "tests/soak", "tests/spark", "tests/typing"),
+    *("tests/nodes", "tests/power", "tests/soak", "tests/spark", "tests/typing"),
     *("tests/docs/test_consoles.py", "tests/docs/test_examples.py"),
 )
 """Where tests start servers, JVMs or builds of their own, or take long for another reason."""
