@@ -1,16 +1,18 @@
 """What attempts under fault do; imported by workers.
 
-``ACTS`` in the environment makes the task names of one rig its own. Waits between the deaths of
+``ACTS`` in the environment makes the task names of one rig its own; with ``ACTS_NODE=program`` they
+are programs. Waits between the deaths of
 executors are shortened: here they die all the time, and that is not what is measured.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import signal
-import time
+import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -25,6 +27,11 @@ from perago import (
     task,
 )
 from perago.protocol import restart
+from perago.protocol.program import Program
+from perago.tasks.bodies import ProgramBody
+from perago.tasks.declaration import ATTRIBUTE, definition_of
+from perago.tasks.json_schemas import JsonSchema
+from tests.faults import act_body
 from tests.patience import scaled
 
 restart.BACKOFF_SECONDS = (0.05,)  # type: ignore[assignment]
@@ -32,7 +39,6 @@ restart._LEAST_DEATHS = 1_000_000  # noqa: SLF001 - the breaker has tests of its
 
 TAG = os.environ["ACTS"]
 OWNER = "tests@example.com"
-PARTS = 3
 CONTROLS = TaskControls(
     retry=RetryPolicy(count=5, delay_seconds=0),
     timeout=TimeoutPolicy(response_seconds=int(os.environ.get("ACTS_RESPONSE", "60"))),
@@ -69,87 +75,13 @@ class Done(BaseModel):
 
 
 def work(workspace: Path, act: Act) -> Done:
-    run = begin(act)
-    # Whoever dies before the end leaves a link to what is not the attempt's (V6).
-    way_out = workspace / "way-out"
-    way_out.symlink_to(Path(act.path).parent / "outside")
-    changes = act.mode == "change" or (act.mode == "once" and run == 0)
-    for part in range(PARTS if changes else 0):
-        if act.die == run and part == 1:
-            die(act)
-        name = f"part{part}-{run}.txt" if act.apart else f"part{part}.txt"
-        (workspace / name).write_text(f"{run}:{part}")
-    if changes:
-        (workspace / "old.txt").unlink(missing_ok=True)
-    elif act.die == run:
-        die(act)
-    if act.wait:
-        _wait(act)
-    way_out.unlink()
-    if run == 0 and act.do:
-        told(act, "do")
-        DEEDS[act.do](workspace)
-    return Done(run=run)
+    return Done(run=act_body.work(workspace, act, give_up))
 
 
-def told(act: Act, harm: str) -> None:
-    with Path(act.record).open("a") as record:
-        record.write(f"{Path(act.path).name}:{harm}\n")
-
-
-def die(act: Act) -> None:
-    told(act, "die")
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def begin(act: Act) -> int:
-    with Path(f"{act.path}.runs").open("a") as runs:
-        run = runs.tell()
-        runs.write("x")
-    return run
-
-
-def _wait(act: Act) -> None:
-    Path(f"{act.path}.begun").write_text(str(os.getpid()))
-    while not Path(f"{act.path}.go").exists():
-        if perago.cancelled():
-            Path(f"{act.path}.cancelled").touch()
-            raise perago.TaskFailed("nobody wants this any more")
-        time.sleep(0.02)  # between two looks
-
-
-def _fill(workspace: Path) -> None:
-    """Write more than there is room for."""
-    with (workspace / "huge.bin").open("wb") as file:
-        for _ in range(64):
-            file.write(bytes(1 << 20))
-
-
-def _handles(workspace: Path) -> None:
-    """Open files until there are no handles left."""
-    kept = []
-    while True:
-        kept.append((workspace / "in.bin").open("rb"))
-
-
-def _vanish(workspace: Path) -> None:
-    """Take the attempt directory away, the marker included."""
-    shutil.rmtree(workspace.parent)
-
-
-def _memory(workspace: Path) -> None:
-    kept = []
-    while True:
-        kept.append(bytearray(os.urandom(1 << 20)) * 8)
-        time.sleep(0.005)  # the supervisor has to see it grow
-
-
-DEEDS = {
-    "fill": _fill,
-    "handles": _handles,
-    "vanish": _vanish,
-    "memory": _memory,
-}
+def give_up() -> None:
+    """Fail when the attempt is lost."""
+    if perago.cancelled():
+        raise perago.TaskFailed("nobody wants this any more")
 
 
 @task(
@@ -190,3 +122,18 @@ def hard(workspace: Path, params: Act) -> Done:
 )
 def look(workspace: Path, params: Act) -> Done:
     return work(workspace, params)
+
+
+def by_program(function: Callable[..., Any]) -> None:
+    """Have a task done by a program, with everything else as it is declared here."""
+    command = (sys.executable, str(Path(act_body.__file__)))
+    given = definition_of(function)
+    body = ProgramBody(Program(command), Path(__file__).with_suffix(".toml"), given.name)
+    any_object = JsonSchema("any object", {"type": "object"})
+    made = replace(given, body=body, params=any_object, result=any_object)
+    setattr(function, ATTRIBUTE, made)
+
+
+if os.environ.get("ACTS_NODE") == "program":
+    for function in (head, lineage, hard, look):
+        by_program(function)

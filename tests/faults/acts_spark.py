@@ -6,7 +6,8 @@ from pyspark.sql import SparkSession
 
 from perago import WorkspaceSpec, task
 from perago.spark import SparkSpec, SparkWorkspace
-from tests.faults.acts import CONTROLS, OWNER, TAG, Act, Done, begin, die
+from tests.faults.act_body import begin, die
+from tests.faults.acts import CONTROLS, OWNER, TAG, Act, Done
 
 # A JVM that starts quickly: each kill costs one.
 DIRECT = SparkSpec(

@@ -87,6 +87,24 @@ FAMILIES = (
         settings={"PERAGO_TEST_LAKEFS_KV": "postgres"},
     ),
     Family(
+        "kill-program",
+        "kill -9 of executor and supervisor at every point, while a program is the body",
+        ("tests/faults/test_kills.py", "tests/faults/test_kills_at_calls.py"),
+        settings={"PERAGO_TEST_NODE": "program"},
+    ),
+    Family(
+        "pause-program",
+        "SIGSTOP of the whole worker past the response timeout, while a program is the body",
+        ("tests/faults/test_pauses.py",),
+        settings={"PERAGO_TEST_NODE": "program"},
+    ),
+    Family(
+        "network-program",
+        "every call of an attempt fails in every way, while a program is the body",
+        ("tests/faults/test_network.py",),
+        settings={"PERAGO_TEST_NODE": "program"},
+    ),
+    Family(
         "races-postgres",
         "2 to 16 racers on a lakeFS that keeps its metadata in PostgreSQL",
         ("tests/lakefs/test_hard_races.py",),

@@ -65,6 +65,7 @@ class Rig(Stage):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.settings |= {"ACTS": self.tag, "ACTS_RESPONSE": str(self.response_seconds)}
+        self.settings["ACTS_NODE"] = os.environ.get("PERAGO_TEST_NODE", "")
         self.settings["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
         self.settings |= self.more
         self.outside = CanaryTree(self.directory / "outside")

@@ -6,6 +6,7 @@ Real Conductor, real lakeFS, one worker that lives through all of it. On the pat
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import dataclass
 
@@ -32,6 +33,8 @@ from tests.worker.stage import eventually
 EXECUTORS = 4
 PATIENCE_SECONDS = 2 * LIMIT
 UNDISTURBED = ""
+DEATH = "executor died.*killed by SIGKILL|the program was ended by SIGKILL"
+"""Where a program is the body, it can die without its executor."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,7 @@ def test_kill(rig: Rig, campaign: Campaign[Case], case: Case) -> None:
     deaths = case.victim + (case.point != UNDISTURBED)
     assert rig.statuses(begun) == ["FAILED"] * deaths + ["COMPLETED"]
     for task in ended["tasks"][:-1]:  # R3
-        assert "executor died" in task["reasonForIncompletion"]
-        assert "killed by SIGKILL" in task["reasonForIncompletion"]
+        assert re.search(DEATH, task["reasonForIncompletion"])
     assert rig.findings(begun) == []
     if case.point == UNDISTURBED and case.fence in {"look", "hard"}:
         told = rig.events(begun)[-1]

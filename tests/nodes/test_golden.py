@@ -98,7 +98,7 @@ KINDS: dict[str, Callable[[Path], Node]] = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS.keys())
+@pytest.fixture(scope="module", params=[*KINDS.values()], ids=[*KINDS])
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Node:
     made: Node = request.param(tmp_path_factory.mktemp("node"))
     return made
