@@ -46,7 +46,7 @@ CONTROLS = TaskControls(
         observed_merge_p99_seconds=scaled(1),
         safety_margin_seconds=scaled(2),
         lakefs_merge_timeout_seconds=float(os.environ.get("ACTS_MERGE", str(scaled(6)))),
-        conductor_completion_timeout_seconds=10,
+        conductor_completion_timeout_seconds=float(os.environ.get("ACTS_COMPLETION", "10")),
         worker_shutdown_grace_seconds=10,
         heartbeat_interval_seconds=10,
     ),
