@@ -18,9 +18,11 @@ from pathlib import Path
 import pytest
 
 from perago.errors import UnpublishableFileError
+from perago.filesystem import trees
 from perago.protocol.diff import diff
 from perago.protocol.paths import ACTIONS, MARKER, Selection
 from perago.protocol.values import Entry, Manifest
+from perago.workspace import scan as scan_module
 from perago.workspace.attempt_dirs import remove_tree
 from perago.workspace.scan import Baseline, Source, baseline, look, scan, survey
 from tests.patience import LIMIT
@@ -624,3 +626,48 @@ def test_v6_the_directory_that_is_scanned_is_no_link(tmp_path: Path) -> None:
     ):
         with pytest.raises(UnpublishableFileError, match=r"directory '\.' cannot be read"):
             use()
+
+
+def test_s2_a_file_that_is_there_and_was_not_listed_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While names are exchanged a file system may list neither of them."""
+    given = write(tmp_path, {"d/a": b"a", "d/b": b"b", "c": b"c"})
+    before = baseline(tmp_path, given, "md5")
+    with trees.opened(tmp_path) as top:
+        seen = list(trees.walk(top))
+
+    def without(missing: str) -> None:
+        left = [(path, found) for path, found in seen if not path.startswith(missing)]
+        monkeypatch.setattr(scan_module, "_walk", lambda _: iter(left))
+
+    for missing in ("c", "d/a", "d"):
+        without(missing)
+        with pytest.raises(UnpublishableFileError, match="changed while it was read"):
+            scanned(tmp_path, before=before)
+    (tmp_path / "c").unlink()
+    without("c")
+    assert set(scanned(tmp_path, before=before)) == {"d/a", "d/b"}
+    (tmp_path / "d").rename(tmp_path.parent / "elsewhere")
+    without("")
+    assert scanned(tmp_path, before=before) == {}
+    (tmp_path / "d").symlink_to(tmp_path.parent / "elsewhere")
+    with pytest.raises(UnpublishableFileError, match="changed while it was read"):
+        scanned(tmp_path, before=before)
+
+
+def test_a_directory_that_changes_while_it_is_listed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"d/a": b"a"})
+    listed = os.scandir
+
+    def scandir(directory: int) -> object:
+        found = listed(directory)
+        (tmp_path / "d" / str(time.monotonic_ns())).touch()
+        os.utime(tmp_path / "d")
+        return found
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(UnpublishableFileError, match="changed while it was listed"):
+        scanned(tmp_path)

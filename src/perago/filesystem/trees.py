@@ -79,7 +79,7 @@ def open_beneath(top: int, path: str, flags: int = _FILE) -> int:
 @contextmanager
 def beneath(top: int, path: str) -> Iterator[int]:
     """Open a directory at a path below another, the empty path being that one; as :func:`walk`."""
-    fd = open_beneath(top, path, _DIRECTORY) if path else os.dup(top)
+    fd = open_beneath(top, path or ".", _DIRECTORY)
     try:
         _stay(fd, _place(top), path)
         yield fd
@@ -89,8 +89,7 @@ def beneath(top: int, path: str) -> Iterator[int]:
 
 def names(directory: int) -> list[str]:
     """List an open directory, in order."""
-    with os.scandir(directory) as found:
-        return sorted(entry.name for entry in found)
+    return sorted(name for name, _ in _entries(directory))
 
 
 def walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
@@ -104,13 +103,16 @@ def walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
     while pending:
         path = pending.pop()
         try:
-            fd = open_beneath(top, path, _DIRECTORY) if path else os.dup(top)
+            # Opened anew, the top too: some file systems list what was there at that moment.
+            fd = open_beneath(top, path or ".", _DIRECTORY)
         except OSError as error:
             raise _named(error, path) from error
         try:
             _stay(fd, place, path)
+            before = os.fstat(fd)
             with os.scandir(fd) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
+            _refuse_changed(before, os.fstat(fd))
             for entry in entries:
                 below = f"{path}/{entry.name}" if path else entry.name
                 if entry.is_dir(follow_symlinks=False):
@@ -121,6 +123,33 @@ def walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
             raise _named(error, path) from error
         finally:
             os.close(fd)
+
+
+def _refuse_changed(before: os.stat_result, after: os.stat_result) -> None:
+    """Refuse a directory in which names come and go: its listing may lack some that stay."""
+    if (before.st_mtime_ns, before.st_ctime_ns) != (after.st_mtime_ns, after.st_ctime_ns):
+        raise OSError(errno.EAGAIN, "it changed while it was listed")
+
+
+def missing_part(top: int, path: str) -> str:
+    """Return how much of a path leads to what is not there; empty when something is there."""
+    *directories, name = path.split("/")
+    here, so_far = os.dup(top), ""
+    try:
+        for part in (*directories, name):
+            so_far = f"{so_far}/{part}" if so_far else part
+            os.stat(part, dir_fd=here, follow_symlinks=False)
+            if so_far != path:
+                deeper = os.open(part, _DIRECTORY, dir_fd=here)
+                os.close(here)
+                here = deeper
+    except FileNotFoundError:
+        return so_far
+    except OSError:  # A link, or a file on the way: there is something.
+        return ""
+    finally:
+        os.close(here)
+    return ""
 
 
 def mounts(top: int) -> list[str]:
@@ -190,19 +219,17 @@ class _Emptying:
             raise self._failure
 
     def _clear(self, directory: int, path: str, depth: int, keep: Collection[str] = ()) -> None:
-        with os.scandir(directory) as found:
-            entries = list(found)
-        for entry in entries:
-            if entry.name in keep:
+        for name, is_directory in _entries(directory):
+            if name in keep:
                 continue
             if self._out_of_time():
                 raise TimeoutError(errno.ETIMEDOUT, "time is up")
-            below = f"{path}/{entry.name}" if path else entry.name
+            below = f"{path}/{name}" if path else name
             try:
-                if entry.is_dir(follow_symlinks=False):
-                    self._remove_directory(directory, entry.name, below, depth)
+                if is_directory:
+                    self._remove_directory(directory, name, below, depth)
                 else:
-                    os.unlink(entry.name, dir_fd=directory)
+                    os.unlink(name, dir_fd=directory)
             except FileNotFoundError:
                 continue
             except TimeoutError:
@@ -222,6 +249,20 @@ class _Emptying:
         finally:
             os.close(fd)
         os.rmdir(name, dir_fd=directory)
+
+
+def _entries(directory: int) -> list[tuple[str, bool]]:
+    """List an open directory, with whether each name is a directory.
+
+    It is opened anew: btrfs lists what was there when a directory was opened, so that what has been
+    lifted into it since would never be seen.
+    """
+    again = os.open(".", _DIRECTORY, dir_fd=directory)
+    try:
+        with os.scandir(again) as found:
+            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    finally:
+        os.close(again)
 
 
 def _open_to_empty(directory: int, name: str, place: Place, made: Identity | None = None) -> int:

@@ -13,7 +13,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -23,6 +23,7 @@ from perago.process import functions
 _STREAMS: Final = ("stdin", "stdout", "stderr")
 _ABOVE: Final = 100
 """Copies of 0 to 2 get numbers from here on: far from those a body is given."""
+_MOST_RAISED: Final = 1_000
 _LIMITS: Final = tuple(
     sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
 )
@@ -56,22 +57,27 @@ class ProcessState:
         users = os.getresuid(), os.getresgid()
         put_back = functions.kept()
         streams = {name: getattr(sys, name) for name in _STREAMS}
-        try:
-            yield
-        finally:
+
+        def give_back() -> None:
             with suppress(RecursionError):
                 sys.setrecursionlimit(depth)  # First: what follows calls functions.
-            put_back()
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             signal.setitimer(signal.ITIMER_REAL, 0)
+            put_back()
             if (os.getresuid(), os.getresgid()) != users:
                 self.spoiled = "the body changed the user of the process"
             self._raise_limits(limits)
             os.umask(mask)
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             _set_handlers(handlers)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             self._reopen()
             for name, stream in streams.items():
                 setattr(sys, name, stream)
+
+        try:
+            yield
+        finally:
+            _until_done(give_back)
 
     def _raise_limits(self, limits: dict[int, tuple[int, int]]) -> None:
         for which, before in limits.items():
@@ -97,6 +103,16 @@ class ProcessState:
                 os.dup2(copy, descriptor)
 
 
+def _until_done(work: Callable[[], None]) -> None:
+    """Do it, again when a handler of the body raises in the midst of it: a timer may call one."""
+    for _ in range(_MOST_RAISED):
+        try:
+            return work()
+        except BaseException:  # noqa: BLE001, S112 - whatever such a handler raises
+            continue
+    return work()
+
+
 def _limit(which: int) -> tuple[int, int]:
     try:
         return resource.getrlimit(which)
@@ -112,6 +128,7 @@ def _set_handlers(before: dict[signal.Signals, Any]) -> None:
     for number, handler in before.items():
         if handler is not None and signal.getsignal(number) is not handler:
             with suppress(OSError, ValueError):
+                signal.signal(number, signal.SIG_IGN)  # What is still to come was for the body's.
                 signal.signal(number, handler)
 
 

@@ -117,6 +117,7 @@ def look(
     """Read the wanted state as :func:`scan` does, and remember how each file looked."""
     with _opened(root) as fd:
         files = _files(fd, selection)
+        _refuse_unlisted(fd, before.manifest, files)
         stamps = {path: _stamp(files[path]) for path in check_local(selection, files)}
         manifest: dict[str, Entry] = {}
         pending: dict[str, Stamp] = {}
@@ -180,6 +181,29 @@ def _files(fd: int, selection: Selection) -> dict[str, os.stat_result]:
         files[path] = found
     _refuse_outside_links(files, names)
     return files
+
+
+def _refuse_unlisted(fd: int, manifest: Manifest, files: Mapping[str, os.stat_result]) -> None:
+    """Refuse a listing without a file that is there: it would be published as deleted.
+
+    While names are exchanged, a file system may list neither of them.
+    """
+    gone: set[str] = set()
+    for path in manifest:
+        if path in files or any(part in gone for part in _beginnings(path)):
+            continue
+        part = trees.missing_part(fd, path)
+        if not part:
+            raise _changed(path)
+        gone.add(part)
+
+
+def _beginnings(path: str) -> Iterator[str]:
+    """Yield a path and the directories that it is in."""
+    yield path
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _is_same(before: Baseline, path: str, known: Entry, hashed: Entry) -> bool:
