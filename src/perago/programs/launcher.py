@@ -65,8 +65,9 @@ def main() -> None:
 
 
 def _end_strays(launchers: set[int]) -> None:
-    """End what a launcher left that was killed before its program."""
-    while strays := descendants(besides=launchers):
+    """End what a launcher left that was killed before its program; what cannot be ended stays."""
+    deadline = time.monotonic() + _STUCK_SECONDS
+    while (strays := descendants(besides=launchers)) and time.monotonic() < deadline:
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in strays:
                 with suppress(OSError):
