@@ -46,8 +46,11 @@ def main() -> None:
             ready, _, _ = select.select([0, awake], [], [])
             if awake in ready:
                 _drained(awake)
-                launchers -= _reaped()
-                _end_strays(launchers)
+                ended = _reaped()
+                orderly = all(pid in launchers and not status for pid, status in ended.items())
+                launchers -= ended.keys()
+                if not orderly:
+                    _end_strays(launchers)
             if 0 not in ready:
                 continue
             message, handed, _, _ = socket.recv_fds(line, 1, _MOST_HANDED)
@@ -72,16 +75,18 @@ def _end_strays(launchers: set[int]) -> None:
             for pid in strays:
                 with suppress(OSError):
                     os.kill(pid, number)
-        launchers -= _reaped()
+        launchers -= _reaped().keys()
         time.sleep(0.01)
 
 
-def _reaped() -> set[int]:
-    """Take note of the children that have ended."""
-    found: set[int] = set()
+def _reaped() -> dict[int, int]:
+    """Take note of the children that have ended, and how."""
+    found: dict[int, int] = {}
     with suppress(ChildProcessError):
-        while pid := os.waitpid(-1, os.WNOHANG)[0]:
-            found.add(pid)
+        while ended := os.waitpid(-1, os.WNOHANG):
+            if not ended[0]:
+                break
+            found[ended[0]] = ended[1]
     return found
 
 
