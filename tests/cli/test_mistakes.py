@@ -126,7 +126,7 @@ MODULES = [
         " worker_shutdown_grace_seconds=1, heartbeat_interval_seconds=1)\n",
         "lakefs_merge_timeout_seconds",
     ),
-    module("one name twice", GOOD + GOOD.replace("def t", "def u"), "'t'", "tasks.u"),
+    module("one name twice", GOOD + GOOD.replace("def t", "def u"), "'t'", "tasks:u"),
     Mistake("no such module", ("check", "nope"), ("'nope' was not found",)),
     Mistake("no such file", ("check", "nope.py"), ("'nope.py' does not exist",)),
     Mistake("no module name", ("check", "a-b"), ("not a module name",)),
