@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _of_ring(ring: str, items: Sequence[pytest.Item]) -> set[pytest.Item]:
     if ring == "all":
         return set(items)
-    quick = {item for item in items if rings.is_quick(_path(item), _fixtures(item))}
+    quick = {item for item in items if _is_quick(item)}
     if ring == "quick":
         return quick
     functions: dict[str, list[pytest.Item]] = {}
@@ -79,6 +79,11 @@ def _of_ring(ring: str, items: Sequence[pytest.Item]) -> set[pytest.Item]:
     }
     chosen = quick | one_each
     return chosen if ring == "classes" else set(items) - chosen
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    named = item.nodeid.partition("[")[2]  # The values of its parameters, as they are shown.
+    return rings.is_quick(_path(item), _fixtures(item), (named,))
 
 
 def _path(item: pytest.Item) -> str:

@@ -23,16 +23,26 @@ SERVERS: Final = frozenset(
 SLOW: Final = (
     *("tests/audit", "tests/bench", "tests/deploy", "tests/dev", "tests/faults", "tests/newcomer"),
     *("tests/nodes", "tests/power", "tests/soak", "tests/spark", "tests/typing"),
-    *("tests/docs/test_consoles.py", "tests/docs/test_examples.py"),
+    *("tests/docs/test_consoles.py", "tests/docs/test_examples.py", "tests/notebook"),
+    *("tests/cli/test_help.py", "tests/cli/test_commands.py", "tests/cli/test_width.py"),
+    *("tests/cli/test_printing.py", "tests/cli/test_without_extras.py", "tests/cli/test_report.py"),
+    *("tests/cli/test_completion.py", "tests/cli/test_resume.py", "tests/cli/test_steering.py"),
+    *("tests/observe/test_serving.py", "tests/observe/test_tracing.py"),
+    *("tests/broker/test_kill_and_resume.py", "tests/process/test_channel.py"),
+    *("tests/embedded/test_big_files.py", "tests/embedded/test_kill.py"),
+    *("tests/model/test_machine.py", "tests/model/test_fences.py", "tests/ledger"),
 )
 """Where tests start servers, JVMs or builds of their own, or take long for another reason."""
+STORES: Final = ("lakefs", "postgres", "conductor")
+"""What the value of a parameter names that asks for a server."""
 
 Values = frozenset[tuple[str, str]]
 
 
-def is_quick(path: str, fixtures: Iterable[str]) -> bool:
-    """Tell whether a test needs no server, no JVM and no build."""
-    return not path.startswith(SLOW) and SERVERS.isdisjoint(fixtures)
+def is_quick(path: str, fixtures: Iterable[str], parameters: Iterable[str] = ()) -> bool:
+    """Tell whether a test needs no server, no JVM and no build, and does not take long."""
+    served = any(store in value.lower() for value in parameters for store in STORES)
+    return not path.startswith(SLOW) and SERVERS.isdisjoint(fixtures) and not served
 
 
 def values_of(parameters: Mapping[str, object]) -> Values:

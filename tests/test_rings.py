@@ -30,13 +30,15 @@ def test_a_test_without_parameters_is_one_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "fixtures", "quick"),
+    ("path", "fixtures", "named", "quick"),
     [
-        ("tests/protocol/test_events.py", (), True),
-        ("tests/lifecycle/test_attempt.py", ("lab", "lakefs_server"), False),
-        ("tests/spark/test_naming.py", (), False),
-        ("tests/cli/test_commands.py", ("tmp_path",), True),
+        ("tests/protocol/test_events.py", (), "a", True),
+        ("tests/lifecycle/test_attempt.py", ("lab", "lakefs_server"), "", False),
+        ("tests/spark/test_naming.py", (), "", False),
+        ("tests/cli/test_mistakes.py", ("tmp_path",), "", True),
+        ("tests/contract/test_publishing.py", ("store",), "embedded", True),
+        ("tests/contract/test_publishing.py", ("store",), "lakefs-head", False),
     ],
 )
-def test_what_is_quick(path: str, fixtures: tuple[str, ...], *, quick: bool) -> None:
-    assert is_quick(path, fixtures) is quick
+def test_what_is_quick(path: str, fixtures: tuple[str, ...], named: str, *, quick: bool) -> None:
+    assert is_quick(path, fixtures, (named,)) is quick
