@@ -218,3 +218,17 @@ def test_the_process_that_forks_launchers_is_started_again(lab: Lab, declare: De
     os.kill(mother, signal.SIGKILL)
     until(lambda: not alive(mother), "its end")
     assert lab.run(step).completed
+
+
+def test_q7_cancelled_after_its_end_it_is_not_told(
+    lab: Lab, declare: Declare, tmp_path: Path
+) -> None:
+    """The descriptor that would tell it belongs to another file by then: of an upload, for one."""
+    token = CancellationToken()
+    with holding(token, whole_process=False):
+        assert lab.run(declare("pass")).completed
+    others = [(tmp_path / f"other{number}").open("wb") for number in range(20)]
+    token.cancel()
+    for other in others:
+        other.close()
+        assert Path(other.name).read_bytes() == b""

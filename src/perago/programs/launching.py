@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -158,6 +159,7 @@ class ProgramLauncher:
         """That of the launcher itself, once the program runs."""
         self.end: LaunchEnd | None = None
         self._closed = False
+        self._closing = threading.Lock()
         self._control = control
         self._status = status
         self._words = b""
@@ -199,8 +201,10 @@ class ProgramLauncher:
 
     def cancel(self) -> None:
         """Have the program asked to end, and ended after a grace; from any thread."""
-        with suppress(OSError, ValueError):
-            self._tell(b"cancel\n")
+        with self._closing:  # Once it is closed, its descriptor is somebody else's.
+            if not self._closed:
+                with suppress(OSError):
+                    self._tell(b"cancel\n")
 
     def _tell(self, words: bytes) -> None:
         left = memoryview(words)
@@ -285,10 +289,11 @@ class ProgramLauncher:
 
     def close(self) -> None:
         """End everything that still runs, and wait for it."""
-        if self._closed:
-            return
-        self._closed = True
-        os.close(self._control)
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            os.close(self._control)
         deadline = time.monotonic() + _END_SECONDS
         while (chunk := _read(self._status)) != b"":
             left = deadline - time.monotonic()
