@@ -6,12 +6,11 @@ import math
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from perago.errors import TaskFailed
 from perago.ports import ProgramCall
+from perago.process.memory import children_of
 from perago.programs.event_lines import EventReader
 from perago.programs.launching import GRACE_SECONDS, Launchers, Outgoing
 from perago.programs.scratch import MOST_RESULT_BYTES, ProgramScratch, environment
@@ -96,7 +95,7 @@ class ProgramServer:
         pid, launcher = self._launcher.pid, self._launcher.process_id
         if pid is None or launcher is None:
             return set()
-        return (_children_of(pid) | _children_of(launcher)) - {pid}
+        return {*children_of(pid), *children_of(launcher)} - {pid}
 
 
 class _Conversation:
@@ -179,12 +178,3 @@ def _misspoken(problem: str) -> TaskFailed:
         f"what the program answered {problem}",
         remedy='answer each attempt with one line: {"execution_id": ..., "result": {...}}',
     )
-
-
-def _children_of(pid: int) -> set[int]:
-    found: set[int] = set()
-    with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                found.update(map(int, (thread / "children").read_text().split()))
-    return found
