@@ -56,6 +56,13 @@ class Typed:
         return self.command.rstrip().endswith("&")
 
     @property
+    def is_of_the_moment(self) -> bool:
+        """Tell whether the command shows what is at this moment: a worker counts an attempt only
+        after it has cleaned up, which is later than the engine shows its end.
+        """
+        return self.command == "perago status"
+
+    @property
     def is_cut(self) -> bool:
         """Tell whether the command goes on in the next line."""
         return self.command.endswith("\\") and not self.shown

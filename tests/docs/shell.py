@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.docs.consoles import Ids, Typed, missing, missing_from_screen
-from tests.patience import LIMIT, until
+from tests.patience import LIMIT, Deadline, until
 
 LINE_WIDTH = "200"
 """Wide enough that nothing is wrapped: pages show lines as they are in a pipe."""
@@ -42,8 +42,10 @@ class Shell(ABC):
 
     def play(self, typed: Typed) -> None:
         """Type a command and compare what it shows."""
-        output = self.begin()
-        code = self.run(self.ids.in_command(typed.command), typed.keys)
+        output, code = self._typed(typed)
+        deadline = Deadline()
+        while typed.is_of_the_moment and self.missing(typed, output()) and not deadline.over:
+            output, code = self._typed(typed)
         if typed.in_background:
             until(
                 lambda: self.missing(typed, output()) is None,
@@ -53,6 +55,11 @@ class Shell(ABC):
         said = "\n".join(output())
         assert absent is None, f"$ {typed.command}\nshows no line\n{absent}\nbut\n{said}"
         assert code == 0 or typed.may_fail, f"$ {typed.command}\nexit code {code}\n{said}"
+
+    def _typed(self, typed: Typed) -> tuple[Callable[[], list[str]], int]:
+        """Type a command once; return what gives its output, and its exit code."""
+        output = self.begin()
+        return output, self.run(self.ids.in_command(typed.command), typed.keys)
 
     def missing(self, typed: Typed, output: list[str]) -> str | None:
         """Return the first line of the page that was not shown."""

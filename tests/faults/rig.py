@@ -26,6 +26,8 @@ from tests.patience import LIMIT
 from tests.worker.stage import Stage, Worker, eventually
 
 BRANCH = "main"
+NODE = "PERAGO_TEST_NODE"
+"""``program`` makes a program the body of every task, instead of a function."""
 READY_SECONDS = 2 * LIMIT
 ROOT = Path(__file__).parents[2]
 
@@ -65,7 +67,7 @@ class Rig(Stage):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.settings |= {"ACTS": self.tag, "ACTS_RESPONSE": str(self.response_seconds)}
-        self.settings["ACTS_NODE"] = os.environ.get("PERAGO_TEST_NODE", "")
+        self.settings["ACTS_NODE"] = os.environ.get(NODE, "")
         self.settings["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
         self.settings |= self.more
         self.outside = CanaryTree(self.directory / "outside")

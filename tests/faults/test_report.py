@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import lakefs_kv
-from tests.faults import test_kills, test_pauses
+from tests.faults import rig, test_kills, test_pauses
 from tests.faults.families import FAMILIES, NO_FAULTS, is_case
 from tests.faults.page import Case, Machine, Result, render
 from tests.faults.paths import AFTER_ABANDONED, EARLY, POINTS_OF
@@ -107,8 +107,9 @@ def test_a_page_of_nothing_says_so() -> None:
 def test_every_family_has_its_tests() -> None:
     paths = [path for family in FAMILIES for path in (*family.paths, *family.inputs)]
     assert [path for path in paths if not (ROOT / path).exists()] == []
+    varied = (lakefs_kv.VARIABLE, rig.NODE)
     runs = [
-        (path, family.settings.get(lakefs_kv.VARIABLE, ""))
+        (path, *(family.settings.get(each, "") for each in varied))
         for family in FAMILIES
         for path in family.paths
     ]

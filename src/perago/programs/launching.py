@@ -318,7 +318,9 @@ class Forwarded:
         self._open_line = False
 
     def take(self, chunk: bytes) -> None:
-        """Pass a piece on; its end is kept."""
+        """Pass a piece on; its end is kept. An empty one is the end of the stream."""
+        if not chunk:
+            return
         self.kept = (self.kept + chunk)[-_LAST_WORDS:]
         self._write(self._decoder.decode(chunk))
         self._open_line = not chunk.endswith(b"\n")
