@@ -23,7 +23,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-quick newcomer soak faults mutants servers lint types docs audit bench bench-quick format lock clean
+.PHONY: help run test test-quick newcomer soak faults mutants servers lint types docs audit bench bench-quick typescript format lock clean
 
 help: ## list the chores
 	@if [ -t 1 ]; then on='\033[36m'; off='\033[0m'; fi; \
@@ -74,6 +74,9 @@ bench: $(READY) ## measure, and write the results as JSON and a plot
 
 bench-quick: $(READY) ## a few comparisons in three minutes; fails when a ratio is 30 % worse than recorded
 	@$(BIN)/python -m bench --quick $(ARGS)
+
+typescript: $(READY) ## pack the TypeScript package into dist/
+	@$(BIN)/python -m tests.typescript.project dist
 
 format: $(READY) ## rewrite the code the way lint wants it
 	@$(BIN)/ruff check --fix-only --quiet .

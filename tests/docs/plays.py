@@ -121,6 +121,7 @@ PLAYS = {
     ),
     "docs/howto/write-a-task.md": Play(),
     "docs/howto/run-a-program.md": Play(),
+    "docs/howto/write-a-typescript-task.md": Play(project="texts", servers=("typescript",)),
     "docs/howto/write-a-workflow.md": Play(
         edits={
             "perago run shop.json tasks": _misspelt,
@@ -228,7 +229,7 @@ def steps(page: str) -> list[str | Typed]:
     for block in fenced(page):
         if block.language == "console" and not block.reason:
             consoles.append(block.text)
-        elif block.language in {"python", "json", "toml", "bash"}:
+        elif block.language in {"python", "json", "toml", "bash", "ts"}:
             found += commands(*consoles)
             consoles = []
             found.append(block.text)
@@ -241,7 +242,7 @@ def edited(text: str, project: Path) -> None:
     That is a whole file, a workflow, or another declaration or function of ``tasks.py``.
     """
     tasks = project / "tasks.py"
-    if named := re.match(r"(?:#!.*\n)?# (\w+\.(?:py|toml|sh))\n", text):
+    if named := re.match(r"(?:#!.*\n)?(?:#|//) ([\w.]+\.(?:py|toml|sh|ts))\n", text):
         (project / named[1]).write_text(text)
     elif declared := re.match(r'@task\(\n    name="(\w+)"', text):
         _replaced(tasks, rf'@task\(\n    name="{declared[1]}".*?\n\)\n', text)

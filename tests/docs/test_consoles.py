@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -14,12 +15,14 @@ from tests.docs.plays import PLAYS, chains, play
 from tests.docs.shell import Piped
 from tests.environment import clean_environment
 from tests.newcomer.__main__ import HOW_TOS, IN_THE_CLONE, in_a_terminal
+from tests.typescript.project import Package
 
 NOT_PLAYED = {
     "README.md": 2,
     "docs/howto/deploy.md": 4,
     "docs/howto/register.md": 1,
     "docs/howto/use-spark.md": 1,
+    "docs/howto/write-a-typescript-task.md": 1,
 }
 """How many blocks of a page say that they are not played, with the reason before the block."""
 
@@ -52,7 +55,18 @@ def _conductor(request: pytest.FixtureRequest) -> dict[str, str]:
     return {"CONDUCTOR_SERVER_URL": endpoint.url}
 
 
-SERVERS = {"lakefs": _lakefs, "conductor": _conductor}
+def _typescript(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Give the reader Node, and the package where ``make typescript`` puts it."""
+    directory: Path = request.getfixturevalue("tmp_path_factory").mktemp("clone")
+    package = Package.at(directory / "made")
+    (directory / "dist").mkdir()
+    shutil.copy(package.packed(), directory / "dist")
+    quiet = {"npm_config_update_notifier": "false", "npm_config_loglevel": "error"}
+    path = f"{package.node.directory}{os.pathsep}{clean_environment()['PATH']}"
+    return {"PATH": path, "CLONE": str(directory)} | quiet
+
+
+SERVERS = {"lakefs": _lakefs, "conductor": _conductor, "typescript": _typescript}
 
 
 def test_every_console_is_played_or_says_why_not() -> None:

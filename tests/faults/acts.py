@@ -1,14 +1,14 @@
 """What attempts under fault do; imported by workers.
 
-``ACTS`` in the environment makes the task names of one rig its own; with ``ACTS_NODE=program`` they
-are programs. Waits between the deaths of
+``ACTS`` in the environment makes the task names of one rig its own; ``ACTS_COMMAND``, a list in
+JSON, makes a program their body, with ``ACTS_SERVE`` one that serves. Waits between the deaths of
 executors are shortened: here they die all the time, and that is not what is measured.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -124,16 +124,15 @@ def look(workspace: Path, params: Act) -> Done:
     return work(workspace, params)
 
 
-def by_program(function: Callable[..., Any]) -> None:
+def by_program(function: Callable[..., Any], program: Program) -> None:
     """Have a task done by a program, with everything else as it is declared here."""
-    command = (sys.executable, str(Path(act_body.__file__)))
     given = definition_of(function)
-    body = ProgramBody(Program(command), Path(__file__).with_suffix(".toml"), given.name)
+    body = ProgramBody(program, Path(__file__).with_suffix(".toml"), given.name)
     any_object = JsonSchema("any object", {"type": "object"})
     made = replace(given, body=body, params=any_object, result=any_object)
     setattr(function, ATTRIBUTE, made)
 
 
-if os.environ.get("ACTS_NODE") == "program":
+if command := json.loads(os.environ.get("ACTS_COMMAND", "[]")):
     for function in (head, lineage, hard, look):
-        by_program(function)
+        by_program(function, Program(tuple(command), serve="ACTS_SERVE" in os.environ))

@@ -105,6 +105,24 @@ FAMILIES = (
         settings={"PERAGO_TEST_NODE": "program"},
     ),
     Family(
+        "kill-typescript",
+        "kill -9 of executor and supervisor at every point, while TypeScript is the body",
+        ("tests/faults/test_kills.py", "tests/faults/test_kills_at_calls.py"),
+        settings={"PERAGO_TEST_NODE": "typescript"},
+    ),
+    Family(
+        "pause-typescript",
+        "SIGSTOP of the whole worker past the response timeout, while TypeScript is the body",
+        ("tests/faults/test_pauses.py",),
+        settings={"PERAGO_TEST_NODE": "typescript"},
+    ),
+    Family(
+        "network-typescript",
+        "every call of an attempt fails in every way, while TypeScript is the body",
+        ("tests/faults/test_network.py",),
+        settings={"PERAGO_TEST_NODE": "typescript"},
+    ),
+    Family(
         "races-postgres",
         "2 to 16 racers on a lakeFS that keeps its metadata in PostgreSQL",
         ("tests/lakefs/test_hard_races.py",),

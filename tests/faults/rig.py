@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +21,38 @@ from perago.history.event_log import EventLog
 from perago.process.killing import VARIABLE
 from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import install_fence
+from perago.tasks.bodies import ProgramBody
+from perago.tasks.manifest import load_manifest
 from tests import injection
+from tests.faults import act_body
 from tests.faults.acts_of import after, given
 from tests.faults.canaries import CanaryKey, CanaryTree
 from tests.faults.checker import Checker, Line
 from tests.patience import LIMIT
+from tests.typescript.project import Package
 from tests.worker.stage import Stage, Worker, eventually
 
 BRANCH = "main"
 NODE = "PERAGO_TEST_NODE"
-"""``program`` makes a program the body of every task, instead of a function."""
+"""``program`` or ``typescript`` makes such a one the body of every task, instead of a function."""
 READY_SECONDS = 2 * LIMIT
 ROOT = Path(__file__).parents[2]
+
+
+@cache
+def node_settings(kind: str) -> Mapping[str, str]:
+    """Tell ``acts.py`` what does the body of its tasks."""
+    if not kind:
+        return {}
+    if kind == "program":
+        return {"ACTS_COMMAND": json.dumps([sys.executable, act_body.__file__])}
+    directory = Path(tempfile.mkdtemp(prefix="perago-acts-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    project = Package.at(directory / "package").project(directory / "project")
+    (task,) = load_manifest(str(project.declare(Path(act_body.__file__).with_suffix(".ts"))))
+    assert isinstance(task.body, ProgramBody)
+    node = str(project.node.directory / "node")
+    return {"ACTS_COMMAND": json.dumps([node, *task.body.program.command[1:]]), "ACTS_SERVE": "yes"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +90,7 @@ class Rig(Stage):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.settings |= {"ACTS": self.tag, "ACTS_RESPONSE": str(self.response_seconds)}
-        self.settings["ACTS_NODE"] = os.environ.get(NODE, "")
+        self.settings |= node_settings(os.environ.get(NODE, ""))
         self.settings["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
         self.settings |= self.more
         self.outside = CanaryTree(self.directory / "outside")

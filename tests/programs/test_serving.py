@@ -52,6 +52,11 @@ for line in attempts:
     elif do == "never": answer(execution_id=own, error="no song", terminal=True)
     elif do == "other": answer(execution_id="another", result={})
     elif do == "junk": answers.write("junk" + chr(10))
+    elif do == "last":
+        import threading
+        late = os.path.join(asked["workspace"], "late.txt")
+        threading.Timer(0.05, lambda: open(late, "w")).start()
+        answer(execution_id=own, result={"pid": os.getpid()}, last=True)
     elif do == "late":
         answer(execution_id=own)
         time.sleep(0.1)
@@ -128,6 +133,17 @@ def test_q8_what_it_leaves_ends_it(lab: Lab, declare: Declare, tmp_path: Path, d
     assert told(run) == ["the program left processes running"]
     assert processes_with(str(tmp_path / "lab")) == []
     assert lab.run(step).result["pid"] != before
+
+
+def test_q8_one_that_asks_for_its_end_is_ended_before_its_files_are_read(
+    lab: Lab, declare: Declare
+) -> None:
+    step = declare(SERVER, MORE)
+    first = lab.run(step, {"do": "last"})
+    assert first.completed, first.reason
+    assert not Path(f"/proc/{first.result['pid']}").exists()
+    assert "late.txt" not in "".join(first.files)
+    assert lab.run(step).result["count"] == 1
 
 
 def test_q8_events_carry_the_id_of_their_execution(lab: Lab, declare: Declare) -> None:

@@ -55,7 +55,7 @@ class ProgramRunner:
         except BaseException:
             server.close()
             raise
-        if server.clean(call):
+        if server.clean(call, answer):
             self._servers[program] = server
         return meant(answer)
 

@@ -20,7 +20,7 @@ from perago.tasks.cancellation import on_cancel
 
 ATTEMPTS, ANSWERS, EVENTS = "attempts<", "answers", "events"
 _CLOSED_SECONDS = 1.0
-_KEYS = frozenset({"execution_id", "result", "error", "terminal"})
+_KEYS = frozenset({"execution_id", "result", "error", "terminal", "last"})
 
 
 class ProgramServer:
@@ -77,14 +77,15 @@ class ProgramServer:
         except OSError:
             return True
 
-    def clean(self, call: ProgramCall) -> bool:
+    def clean(self, call: ProgramCall, answer: Mapping[str, Any]) -> bool:
         """Return whether nothing of the attempt is left; else end the program (Q7)."""
         left = self._children()
-        if not left:
-            return True
-        call.warn("the program left processes running", "it was ended with them")
-        self.close()
-        return False
+        if left:
+            call.warn("the program left processes running", "it was ended with them")
+        if left or answer.get("last") is True:
+            self.close()
+            return False
+        return True
 
     def close(self) -> None:
         """End it with all it started."""
