@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from bench.comparison import Comparison, Fact, Options, Ratio, Work
 from bench.places import temporary
 from perago import WorkspaceSpec, task
 from perago.testing import Lab
+from tests.typescript.project import Package
 
 COLD_MS, WARM_MS = 30.0, 3.0
 _TIMES = 30
@@ -25,6 +27,13 @@ attempts = os.fdopen(int(os.environ["PERAGO_ATTEMPTS"]))
 answers = os.fdopen(int(os.environ["PERAGO_ANSWERS"]), "w", buffering=1)
 for line in attempts:
     answers.write(json.dumps({"execution_id": json.loads(line)["execution_id"]}) + chr(10))
+"""
+_TYPESCRIPT = """
+import { task } from "perago";
+export const typescript = task(
+  { name: "typescript", ownerEmail: "bench@example.com", workspace: { readOnly: true } },
+  () => ({}),
+);
 """
 _TASK = """
 [[task]]
@@ -49,13 +58,16 @@ def function(workspace: Path, params: Nothing) -> Nothing:  # noqa: ARG001 - it 
 
 @contextmanager
 def comparison(_: Options) -> Iterator[Comparison]:
-    """Prepare one function, one program that is started each time, and one that serves."""
+    """Prepare one function, one program that is started each time, and two that serve."""
     with temporary() as root:
         (root / "serve.py").write_text(_SERVE)
         manifest = root / "tasks.toml"
         cold = _TASK.format(name="program", command='["true"]', serve="false")
         words = f'["{sys.executable}", "{{here}}/serve.py"]'
         manifest.write_text(cold + _TASK.format(name="server", command=words, serve="true"))
+        project = Package.at(root / "package").project(root / "project")
+        os.environ["PATH"] = project.node.path
+        declared = project.declare(_TYPESCRIPT)
         lab = Lab(root / "lab")
         lab.commit({"a.txt": "a"})
 
@@ -70,6 +82,7 @@ def comparison(_: Options) -> Iterator[Comparison]:
             "Python function": attempt(function),
             "program": attempt(f"{manifest}:program"),
             "program that serves": attempt(f"{manifest}:server"),
+            "TypeScript": attempt(f"{declared}:typescript"),
         }
         yield Comparison(
             name="nodes",
@@ -79,6 +92,7 @@ def comparison(_: Options) -> Iterator[Comparison]:
             ratios=[
                 Ratio("nodes: program / function", "program", "Python function"),
                 Ratio("nodes: serving / function", "program that serves", "Python function"),
+                Ratio("nodes: TypeScript / function", "TypeScript", "Python function"),
             ],
             facts=lambda: _facts(works),
         )
@@ -98,4 +112,5 @@ def _facts(works: dict[str, Work]) -> list[Fact]:
     return [
         Fact("ms a program adds to an attempt", took["program"] - plain, COLD_MS),
         Fact("ms a serving program adds", took["program that serves"] - plain, WARM_MS),
+        Fact("ms a task in TypeScript adds", took["TypeScript"] - plain, WARM_MS),
     ]
