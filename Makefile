@@ -23,7 +23,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-quick newcomer soak faults mutants servers lint types docs audit bench bench-quick typescript format lock clean
+.PHONY: help run test test-rest test-all test-quick newcomer soak faults mutants servers lint types docs audit bench bench-quick typescript format lock clean
 
 help: ## list the chores
 	@if [ -t 1 ]; then on='\033[36m'; off='\033[0m'; fi; \
@@ -34,7 +34,13 @@ help: ## list the chores
 run: $(READY) ## run the example Spark pipeline on this machine, no server needed
 	@$(BIN)/python -m examples.trips $(ARGS)
 
-test: $(READY) servers ## run every test (JOBS=2 at a time; JOBS=0 to debug in one process)
+test: $(READY) servers ## test every rule, one case of each class (JOBS=2 at a time; JOBS=0 to debug in one process)
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ring classes $(ARGS)
+
+test-rest: $(READY) servers ## run the cases that `make test` leaves out
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ring rest $(ARGS)
+
+test-all: $(READY) servers ## run every test: `make test` and `make test-rest` in one
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 test-quick: $(READY) ## run the tests that need no server, no JVM and no build

@@ -70,7 +70,7 @@ def _of_ring(ring: str, items: Sequence[pytest.Item]) -> set[pytest.Item]:
         return quick
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item not in quick:
+        if item not in quick and not rings.is_later(item.nodeid):
             functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
     one_each = {
         cases[number]

@@ -33,6 +33,19 @@ SLOW: Final = (
     *("tests/model/test_machine.py", "tests/model/test_fences.py", "tests/ledger"),
 )
 """Where tests start servers, JVMs or builds of their own, or take long for another reason."""
+LATER: Final = (
+    "tests/soak/test_soak.py",
+    "tests/dev/test_real_conductor.py",
+    "tests/docs/test_consoles.py::test_the_consoles_of_pages[run-the-example-on-servers]",
+    "tests/docs/test_consoles.py::test_the_consoles_of_pages[use-spark]",
+    "tests/cli/test_help.py::test_every_example_works_when_pasted",
+    "tests/faults/test_kill_and_resume.py",
+    "tests/spark/test_cluster.py::test_x4_the_same_task_passes_unchanged_and_is_published[local-",
+    "tests/spark/test_cluster.py::test_x4_the_same_task_passes_unchanged_and_is_published[connect",
+    "tests/spark/test_direct_cluster.py::test_x4_a_direct_write_on_a_cluster_survives",
+    "tests/spark/test_direct_cluster.py::test_x4_a_task_that_runs_twice_is_written_once",
+)
+"""Tests of minutes: their rules have other cases in ``classes``."""
 STORES: Final = ("lakefs", "postgres", "conductor")
 """What the value of a parameter names that asks for a server."""
 
@@ -43,6 +56,11 @@ def is_quick(path: str, fixtures: Iterable[str], parameters: Iterable[str] = ())
     """Tell whether a test needs no server, no JVM and no build, and does not take long."""
     served = any(store in value.lower() for value in parameters for store in STORES)
     return not path.startswith(SLOW) and SERVERS.isdisjoint(fixtures) and not served
+
+
+def is_later(test: str) -> bool:
+    """Tell whether a test, by its id, waits until the others have passed."""
+    return test.startswith(LATER)
 
 
 def values_of(parameters: Mapping[str, object]) -> Values:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 
-from tests.rings import each_choice, is_quick, values_of
+from tests.rings import LATER, each_choice, is_later, is_quick, values_of
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_every_value_is_in_one_of_the_chosen_cases() -> None:
@@ -42,3 +45,11 @@ def test_a_test_without_parameters_is_one_case() -> None:
 )
 def test_what_is_quick(path: str, fixtures: tuple[str, ...], named: str, *, quick: bool) -> None:
     assert is_quick(path, fixtures, (named,)) is quick
+
+
+def test_what_waits_is_there() -> None:
+    assert is_later("tests/soak/test_soak.py::test_every_invariant_holds")
+    assert not is_later("tests/spark/test_cluster.py::test_w4_a_lost_attempt[connect]")
+    for test in LATER:
+        file, _, name = test.partition("::")
+        assert name.partition("[")[0] in (ROOT / file).read_text(), test
