@@ -67,7 +67,7 @@ class Cluster:
 
 
 KINDS = ["standalone", "local-cluster"] if ALL else ["standalone"]
-"""A local cluster differs from a standalone one in how it is started alone: it is a fault campaign's."""
+"""A local cluster differs in how it is started alone: it is in the fault campaign."""
 
 
 @pytest.fixture(scope="module", params=KINDS)
