@@ -49,6 +49,7 @@ LATER: Final = (
 STORES: Final = ("lakefs", "postgres", "conductor")
 """What the value of a parameter names that asks for a server."""
 
+_LONGEST: Final = 200
 Values = frozenset[tuple[str, str]]
 
 
@@ -68,8 +69,16 @@ def values_of(parameters: Mapping[str, object]) -> Values:
     return frozenset(
         (f"{name} {position}", part)
         for name, value in parameters.items()
-        for position, part in enumerate(str(value).split("/"))
+        for position, part in enumerate(_shown(value).split("/"))
     )
+
+
+def _shown(value: object) -> str:
+    """Show what a value is; of one that is huge or nested without end, how it is kept in memory."""
+    try:
+        return repr(value)[:_LONGEST] if not isinstance(value, str) else value[:_LONGEST]
+    except (RecursionError, ValueError):
+        return f"{type(value).__name__} {id(value)}"
 
 
 def each_choice(cases: Sequence[Values]) -> list[int]:

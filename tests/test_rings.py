@@ -27,6 +27,15 @@ def test_the_parts_of_a_name_are_values() -> None:
     assert len(each_choice(cases)) == 2
 
 
+def test_a_value_that_is_too_deep_to_be_shown_is_one() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert each_choice([values_of({"value": deep}), values_of({"value": 1})]) == [0, 1]
+    while deep:
+        deep = deep.pop()  # type: ignore[assignment]
+
+
 def test_a_test_without_parameters_is_one_case() -> None:
     assert each_choice([values_of({})]) == [0]
     assert each_choice([]) == []
