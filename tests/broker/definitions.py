@@ -8,12 +8,13 @@ from typing import Any
 
 from perago.brokers.local.actions import (
     Action,
+    AddSystemTask,
     CancelTask,
-    CompleteSystemTask,
     ContinueWithErrors,
     EndRun,
     Schedule,
     TimeOut,
+    UpdateSystemTask,
 )
 from perago.brokers.local.decider import Decision, RunSituation, decide
 from perago.protocol.values import Status
@@ -120,9 +121,12 @@ class World:
 
     def carry_out(self, action: Action) -> None:
         match action:
-            case Schedule(task) | CompleteSystemTask(task):
+            case Schedule(task) | AddSystemTask(task):
                 assert task.task_id not in self.tasks
                 self.tasks[task.task_id] = task
+            case UpdateSystemTask(task, now):
+                assert self.tasks[task.task_id] == task
+                self.tasks[task.task_id] = now
             case TimeOut(task, reason):
                 self.end(task, Status.TIMED_OUT, reason=reason)
             case CancelTask(task):

@@ -148,6 +148,7 @@ def test_a_failure_ends_the_run_and_kills_the_siblings(stage: Stage) -> None:
         "a": ["FAILED_WITH_TERMINAL_ERROR"],
         "b": ["CANCELED"],
         "c": ["COMPLETED"],
+        "j": ["CANCELED"],
     }
 
 
@@ -357,7 +358,8 @@ def test_a_run_terminated_from_outside_stops(stage: Stage) -> None:
     ended = runner.run(run.id)
     assert (ended.status, ended.reason) == (RunStatus.TERMINATED, "enough")
     assert stage.pool.killed == ["b"]
-    assert stage.statuses(run) == {"f": ["COMPLETED"], "a": ["CANCELED"], "b": ["CANCELED"]}
+    cancelled = {name: ["CANCELED"] for name in "abj"}
+    assert stage.statuses(run) == {"f": ["COMPLETED"], **cancelled}
 
 
 def _terminate(stage: Stage, run: RunRecord) -> None:

@@ -72,8 +72,8 @@ class SwitchTask:
     default: Tasks = ()
 
     def chosen(self, value: str) -> Tasks:
-        """Return the case of a value; Conductor takes the default for an empty case too."""
-        return self.cases.get(value) or self.default
+        """Return the case of a value, also an empty one; the default where there is none."""
+        return self.cases.get(value, self.default)
 
 
 WorkflowTask = SimpleTask | ForkTask | JoinTask | SwitchTask

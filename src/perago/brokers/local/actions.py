@@ -21,10 +21,18 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class CompleteSystemTask:
-    """Add a FORK_JOIN, JOIN or SWITCH that has done its work."""
+class AddSystemTask:
+    """Add a task that the broker runs itself: over already, or open until a later decision."""
 
     task: TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSystemTask:
+    """Move a task that the broker runs itself on to what it is now."""
+
+    task: TaskRecord
+    now: TaskRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +74,13 @@ class Alert:
     reason: str
 
 
-Action = Schedule | CompleteSystemTask | TimeOut | CancelTask | ContinueWithErrors | EndRun | Alert
+Action = (
+    Schedule
+    | AddSystemTask
+    | UpdateSystemTask
+    | TimeOut
+    | CancelTask
+    | ContinueWithErrors
+    | EndRun
+    | Alert
+)

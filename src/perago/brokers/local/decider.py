@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from perago.brokers.local.actions import (
     Action,
+    AddSystemTask,
     Alert,
     CancelTask,
-    CompleteSystemTask,
     ContinueWithErrors,
     EndRun,
     Schedule,
     TimeOut,
+    UpdateSystemTask,
 )
 from perago.protocol.values import Status
 from perago.workflow.controls import Controls, TimeoutAction
@@ -79,11 +81,10 @@ def decide(situation: RunSituation) -> Decision:
 
 
 class _RunFails(Exception):  # noqa: N818 - unwinds the walk, never seen outside
-    def __init__(self, status: RunStatus, reason: str, task: TaskRecord | None = None) -> None:
+    def __init__(self, status: RunStatus, reason: str) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
-        self.task = task
 
 
 @dataclass(slots=True)
@@ -107,7 +108,7 @@ class _Decider:
         except _RunFails as failure:
             return self._fail(failure)
         if finished and not self.branches_open:
-            self.actions.append(EndRun(RunStatus.COMPLETED, self._output(None)))
+            self.actions.append(EndRun(RunStatus.COMPLETED, self._output()))
         return Decision(tuple(self.actions), self.wake_at)
 
     def _fail(self, failure: _RunFails) -> Decision:
@@ -119,7 +120,7 @@ class _Decider:
             for task in self.situation.tasks
             if task.status in OPEN and task.task_id not in timed_out
         ]
-        end = EndRun(failure.status, self._output(failure.task), failure.reason)
+        end = EndRun(failure.status, self._output(), failure.reason)
         return Decision((*settled, *cancelled, end))
 
     # --- the walk: each method returns whether the next task of the list may begin -------------
@@ -147,14 +148,25 @@ class _Decider:
         return True
 
     def _join(self, task: JoinTask) -> bool:
-        if task.reference_name in self.latest:
+        record = self._opened(task)
+        if record is None:
+            # As in Conductor it is there from the beginning of its fork, and waits.
+            record = self._add(task, TaskKind.JOIN, {"joinOn": list(task.join_on)})
+        if record.status in SUCCESSFUL:
             return True
         joined = [self.latest.get(name) for name in task.join_on]
-        done = [record for record in joined if record and record.status in SUCCESSFUL]
+        done = [found for found in joined if found and found.status in SUCCESSFUL]
         if len(done) < len(joined):
             return False
-        outputs: dict[str, object] = {record.reference_name: record.output for record in done}
-        self._complete(task, TaskKind.JOIN, {"joinOn": list(task.join_on)}, outputs)
+        outputs = {found.reference_name: found.output for found in done if found.output}
+        failed = [found for found in done if found.status is Status.COMPLETED_WITH_ERRORS]
+        told = "".join(f"{found.task_def_name}/{found.task_id} " for found in failed)
+        self._end(
+            record,
+            Status.COMPLETED_WITH_ERRORS if failed else Status.COMPLETED,
+            outputs,
+            f"{told}completed with errors" if failed else "",
+        )
         return True
 
     def _switch(self, task: SwitchTask) -> bool:
@@ -163,7 +175,10 @@ class _Decider:
             given = _object(resolve(task.input, self._reader()))
             value = as_text(given.get(task.expression))
             record = self._complete(
-                task, TaskKind.SWITCH, {**given, "case": value}, {"evaluationResult": [value]}
+                task,
+                TaskKind.SWITCH,
+                {**given, "case": value, **({"hasChildren": "true"} if task.chosen(value) else {})},
+                {"evaluationResult": [value], "selectedCase": value},
             )
         return self._sequence(task.chosen(str(record.input["case"])))
 
@@ -209,7 +224,6 @@ class _Decider:
             RunStatus.TIMED_OUT if timed_out else RunStatus.FAILED,
             f"task {task.reference_name!r} ended {record.status} at attempt"
             f" {record.retry_count + 1}, {verdict.why}: {record.reason or 'no reason given'}",
-            record,
         )
 
     def _failures(self, task: SimpleTask) -> int:
@@ -285,6 +299,8 @@ class _Decider:
         self.actions.append(Schedule(record, retry_of=previous))
         self._wake(start_at)
 
+    # --- tasks that the broker runs itself -----------------------------------------------------
+
     def _complete(
         self,
         task: WorkflowTask,
@@ -292,13 +308,59 @@ class _Decider:
         given: Mapping[str, object],
         output: Mapping[str, object],
     ) -> TaskRecord:
-        """Run a system task: it is over the moment it is reached."""
+        """Run a task that is over the moment it is reached."""
         now = self.situation.now
         record = self._record(task, kind, Status.COMPLETED, given)
         record = replace(record, output=output, started_at=now, ended_at=now)
-        self.latest[task.reference_name] = record
-        self.actions.append(CompleteSystemTask(record))
+        return self._keep(record)
+
+    def _add(self, task: WorkflowTask, kind: TaskKind, given: Mapping[str, object]) -> TaskRecord:
+        """Begin a task that stays open until a later decision ends it."""
+        record = self._record(task, kind, Status.IN_PROGRESS, given)
+        return self._keep(replace(record, started_at=self.situation.now))
+
+    def _keep(self, record: TaskRecord) -> TaskRecord:
+        self.latest[record.reference_name] = record
+        self.actions.append(AddSystemTask(record))
         return record
+
+    def _end(
+        self, record: TaskRecord, status: Status, output: Mapping[str, object], reason: str = ""
+    ) -> None:
+        """End a task that was open."""
+        self._update(
+            record, status=status, output=output, reason=reason, ended_at=self.situation.now
+        )
+
+    def _opened(self, task: WorkflowTask) -> TaskRecord | None:
+        """Find a task, open again where the run goes on after its end."""
+        record = self.latest.get(task.reference_name)
+        if record is None or record.status in SUCCESSFUL | OPEN:
+            return record
+        return self._update(
+            record,
+            status=Status.IN_PROGRESS,
+            generation=self.situation.run.generation,
+            reason="",
+            ended_at=None,
+        )
+
+    def _update(self, record: TaskRecord, **changes: Any) -> TaskRecord:
+        now = replace(record, **changes)
+        self.latest[record.reference_name] = now
+        # One decision moves a task once: from what the state has to what it is in the end.
+        for index, action in enumerate(self.actions):
+            match action:
+                case AddSystemTask(task) if task.task_id == now.task_id:
+                    self.actions[index] = AddSystemTask(now)
+                    return now
+                case UpdateSystemTask(before, task) if task.task_id == now.task_id:
+                    self.actions[index] = UpdateSystemTask(before, now)
+                    return now
+                case _:
+                    pass
+        self.actions.append(UpdateSystemTask(record, now))
+        return now
 
     def _record(
         self,
@@ -342,12 +404,15 @@ class _Decider:
             raise _RunFails(RunStatus.TIMED_OUT, reason)
         self.actions.append(Alert(run.id, reason))
 
-    def _output(self, failed: TaskRecord | None) -> dict[str, object]:
-        """Resolve outputParameters; without them the output of the last task is the run's."""
+    def _output(self) -> dict[str, object]:
+        """Resolve outputParameters; without them the output of the last task is the run's.
+
+        The last one that was added, as in Conductor: not the last one that ended.
+        """
         wanted = self.situation.workflow.output_parameters
         if wanted:
             return _object(resolve(wanted, self._reader()))
-        last = failed or max(self.latest.values(), key=lambda task: task.seq, default=None)
+        last = max(self.latest.values(), key=lambda task: task.seq, default=None)
         return dict(last.output) if last else {}
 
     def _reader(self, task_id: str = "") -> Read:

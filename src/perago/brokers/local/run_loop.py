@@ -8,12 +8,13 @@ from typing import Final
 
 from perago.brokers.local.actions import (
     Action,
+    AddSystemTask,
     Alert,
     CancelTask,
-    CompleteSystemTask,
     ContinueWithErrors,
     Schedule,
     TimeOut,
+    UpdateSystemTask,
 )
 from perago.brokers.local.broker import LocalBroker
 from perago.brokers.local.decider import Decision, RunSituation, decide
@@ -34,7 +35,7 @@ from perago.protocol.values import Status
 from perago.workflow.controls import Controls
 from perago.workflow.definition import Workflow
 from perago.workflow.events import OnEvent, about_run, about_task, finished
-from perago.workflow.records import RunRecord, RunStatus, TaskRecord
+from perago.workflow.records import OPEN, RunRecord, RunStatus, TaskRecord
 
 LOOK_SECONDS: Final = 1.0
 """How often the state is looked at when nothing happens: another process may terminate the run."""
@@ -128,10 +129,19 @@ class RunLoop:
             case TimeOut(task) | CancelTask(task):
                 self._end_execution(task.execution_id)
                 self._tell_finished(task)
-            case CompleteSystemTask(task) | ContinueWithErrors(task):
+            case AddSystemTask(task) | UpdateSystemTask(_, task):
+                self._tell_of_system_task(task, new=isinstance(action, AddSystemTask))
+            case ContinueWithErrors(task):
                 self._tell_finished(task)
             case _:
                 pass  # the end of the run is told when the state shows it
+
+    def _tell_of_system_task(self, task: TaskRecord, *, new: bool) -> None:
+        if task.status not in OPEN:
+            self._tell_finished(task)
+        elif new:
+            wait = max(0.0, task.start_at - self.clock.now())
+            self.on_event(about_task("task_scheduled", task, in_seconds=wait))
 
     # --- executors -----------------------------------------------------------------------------
 

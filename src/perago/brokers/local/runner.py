@@ -30,6 +30,7 @@ from perago.workflow.definition import Workflow
 from perago.workflow.events import OnEvent, about_run, about_task, nobody_listens
 from perago.workflow.parsing import parse_workflow
 from perago.workflow.records import RunRecord, RunStatus
+from perago.workflow.tasks import TaskKind
 from perago.workflow.writers import refuse_parallel_writers
 
 GONE_SECONDS: Final = 10.0
@@ -159,7 +160,9 @@ class Runner:
                     " is still alive without its runner",
                     remedy="end that process, then resume again",
                 )
-            if task.status is Status.IN_PROGRESS and broker.lose(task):
+            # What the broker runs itself has no executor that could vanish.
+            executed = task.kind is TaskKind.SIMPLE and task.status is Status.IN_PROGRESS
+            if executed and broker.lose(task):
                 self.on_event(about_task("task_lost", task, execution_id=task.execution_id))
 
     @contextmanager

@@ -12,18 +12,19 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from perago.brokers.local import schema
 from perago.brokers.local.actions import (
     Action,
+    AddSystemTask,
     Alert,
     CancelTask,
-    CompleteSystemTask,
     ContinueWithErrors,
     EndRun,
     Schedule,
     TimeOut,
+    UpdateSystemTask,
 )
 from perago.errors import BrokerUnavailableError, RuntimeConfigError, UsageError
 from perago.protocol.values import Status
@@ -31,6 +32,8 @@ from perago.sqlite import opened
 from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 BUSY_TIMEOUT_SECONDS = 30.0
+_MOVING: Final = ("status", "generation", "output", "reason", "ended_at")
+"""What changes of a task that the broker runs itself."""
 
 
 class State:
@@ -181,8 +184,11 @@ class State:
 def _apply(database: sqlite3.Connection, run_id: str, action: Action, now: float) -> bool:
     """Carry out one action; False when what it was decided on has changed."""
     match action:
-        case Schedule() | CompleteSystemTask():
+        case Schedule() | AddSystemTask():
             return _add(database, action.task)
+        case UpdateSystemTask():
+            changes = {column: getattr(action.now, column) for column in _MOVING}
+            return _move(database, action.task.task_id, action.task.status, changes)
         case EndRun():
             return _end_run(database, run_id, action, now)
         case Alert():

@@ -1,0 +1,70 @@
+"""The same definitions on a real Conductor and in the local broker give the same.
+
+Compared are the status and the output of the workflow, and of every attempt its reference name,
+status, input and output. Time and identifiers differ.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from perago.brokers.conductor.client import ConductorClient
+from tests.broker.definitions import fork, join, simple, switch
+from tests.conductor.differential import TASK, Case, Json, here, on_conductor, register
+
+
+def step(ref: str, **given: Any) -> Json:
+    return simple(ref, TASK, inputParameters=given)
+
+
+def fails(ref: str, **more: Any) -> Json:
+    return {**step(ref, status="FAILED", give={"half": 1}), **more}
+
+
+CASES: Final = {
+    "one step": Case([step("a", n="${workflow.input.x}")], {"x": 1}),
+    "a step that fails": Case([step("a", n=1), fails("b"), step("c")]),
+    "a step that fails for good": Case([step("a", status="FAILED_WITH_TERMINAL_ERROR")]),
+    "a step that fails twice": Case([fails("a", retryCount=1)]),
+    "an optional step that fails": Case([fails("a", optional=True), step("b", n="${a.output}")]),
+    "fork and join": Case(
+        [fork("f", [step("a", n=1)], [step("b", give={})]), join("j", "a", "b")],
+    ),
+    "a step behind a join": Case(
+        [
+            fork("f", [step("a", n=1), step("c", n=3)], [step("b", n=2)]),
+            join("j", "c", "b"),
+            step("d", n="${j.output}", was="${a.output.n}"),
+        ],
+    ),
+    "a branch that fails": Case(
+        [fork("f", [fails("a")], [step("b", hold=True)]), join("j", "a", "b"), step("c")]
+    ),
+    "an optional branch that fails": Case(
+        [
+            fork("f", [fails("a", optional=True)], [step("b", n=2)]),
+            join("j", "a", "b"),
+            step("c", n="${j.output}", was="${j.status}"),
+        ]
+    ),
+    "a switch": Case(
+        [switch("s", "${workflow.input.x}", x=[step("a", n=1)]), step("b", n="${s.output}")],
+        {"x": "x"},
+    ),
+    "a switch without a case": Case(
+        [switch("s", "${workflow.input.x}", x=[step("a", n=1)]), step("b", n="${s.output}")],
+        {"x": "y"},
+    ),
+    "a switch with a default": Case([switch("s", 3, [step("d", n=1)], x=[step("a", n=1)])]),
+    "a switch with an empty case": Case([switch("s", "x", [step("d", n=1)], x=[])]),
+    "a switch at the end": Case([step("a", n=1), switch("s", None, x=[step("b")])]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_brokers_do_the_same(name: str, truth: ConductorClient, tmp_path: Path) -> None:
+    register(truth)
+    assert here(tmp_path, CASES[name]) == on_conductor(truth, CASES[name])
