@@ -60,6 +60,11 @@ def switch(ref: str, value: object, default: list[Json] | None = None, **cases: 
     }
 
 
+def system(kind: str, ref: str, **given: Any) -> Json:
+    """Write a task that the broker runs itself."""
+    return {"name": ref, "taskReferenceName": ref, "type": kind, "inputParameters": given}
+
+
 def flow(*tasks: Json, **more: Any) -> Json:
     base: Json = {"name": "flow", "version": 1, "schemaVersion": 2, "tasks": list(tasks)}
     return {**base, **more}
@@ -181,6 +186,16 @@ class World:
     ) -> None:
         """Run the open attempt of a task to its end, then decide."""
         self.end(self.claim(ref), status, output, lost=lost)
+        self.settle()
+
+    def reopen(self) -> None:
+        """Let the run go on after its end, as a resume does."""
+        self.run = replace(
+            self.run,
+            status=RunStatus.RUNNING,
+            generation=self.run.generation + 1,
+            clock_from=self.now,
+        )
         self.settle()
 
     def attempts(self, ref: str) -> list[TaskRecord]:

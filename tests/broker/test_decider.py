@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -316,16 +315,6 @@ def test_a_workflow_that_takes_too_long(policy: TimeoutAction) -> None:
 # --- resuming ----------------------------------------------------------------------------------
 
 
-def reopen(world: World) -> None:
-    world.run = replace(
-        world.run,
-        status=RunStatus.RUNNING,
-        generation=world.run.generation + 1,
-        clock_from=world.now,
-    )
-    world.settle()
-
-
 def test_a_failed_run_goes_on_with_a_fresh_budget() -> None:
     controls = Controls(retry_count=1, retry_logic=RetryLogic.EXPONENTIAL_BACKOFF)
     world = World(
@@ -340,7 +329,7 @@ def test_a_failed_run_goes_on_with_a_fresh_budget() -> None:
     assert world.statuses()["c"] == "CANCELED"
     assert world.statuses()["j"] == "CANCELED"
     world.now += 10
-    reopen(world)
+    world.reopen()
     assert world.statuses()["j"] == "IN_PROGRESS"
     assert world.open("b").retry_count == 2
     assert world.open("c").retry_count == 1

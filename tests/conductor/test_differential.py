@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from perago.brokers.conductor.client import ConductorClient
-from tests.broker.definitions import fork, join, simple, switch
+from tests.broker.definitions import fork, join, simple, switch, system
 from tests.conductor.differential import TASK, Case, Json, here, on_conductor, register
 
 
@@ -60,6 +60,35 @@ CASES: Final = {
     ),
     "a switch with a default": Case([switch("s", 3, [step("d", n=1)], x=[step("a", n=1)])]),
     "a switch with an empty case": Case([switch("s", "x", [step("d", n=1)], x=[])]),
+    "variables": Case(
+        [
+            step("a", n="${workflow.variables.x}"),
+            system("SET_VARIABLE", "s", x="${workflow.input.x}", y={"k": "n ${a.output.n}"}),
+            step("b", n="${workflow.variables.x}", all="${workflow.variables}"),
+            system("SET_VARIABLE", "s2", x=None, y="${workflow.variables.y.k}"),
+        ],
+        {"x": 2},
+        {
+            "variables": {"x": 1, "d": [1]},
+            "outputParameters": {
+                "all": "${workflow.variables}",
+                "in": "${s2.input}",
+                "name": "${s.taskDefName}",
+                "type": "${s.taskType}",
+            },
+        },
+    ),
+    "a variable in a branch": Case(
+        [
+            fork(
+                "f",
+                [system("SET_VARIABLE", "s", x=2), step("a", n="${workflow.variables.x}")],
+                [step("b", n="${workflow.variables.x}")],
+            ),
+            join("j", "a", "b"),
+        ],
+        more={"variables": {"x": 1}},
+    ),
     "a switch at the end": Case([step("a", n=1), switch("s", None, x=[step("b")])]),
 }
 

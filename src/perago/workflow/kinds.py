@@ -19,6 +19,7 @@ _USED: Final = {
     TaskKind.FORK_JOIN: _COMMON | {"forkTasks", "joinOn"},
     TaskKind.JOIN: _COMMON | {"joinOn"},
     TaskKind.SWITCH: _COMMON | {"evaluatorType", "expression", "decisionCases", "defaultCase"},
+    TaskKind.SET_VARIABLE: _COMMON,
 }
 _HARMLESS_ON_TASK: Final = frozenset({"description", "rateLimited", "workflowTaskType"})
 # Conductor writes every field into an exported definition, so these are refused when they say

@@ -20,6 +20,7 @@ from perago.workflow.spelling import close_to
 from perago.workflow.tasks import (
     ForkTask,
     JoinTask,
+    SetVariableTask,
     SimpleTask,
     SwitchTask,
     TaskKind,
@@ -50,7 +51,8 @@ def parse_workflow(
     _refuse_stray_joins(source, tasks)
     order = order_of(definition.get("tasks"))
     outputs = fields.mapping("outputParameters")
-    check_references(source, tasks, order, outputs)
+    variables = fields.mapping("variables")
+    check_references(source, tasks, order, outputs, variables)
     return Workflow(
         name=name,
         version=fields.integer("version", 1),
@@ -60,7 +62,7 @@ def parse_workflow(
         input_parameters=fields.texts("inputParameters"),
         input_template=fields.mapping("inputTemplate"),
         output_parameters=outputs,
-        variables=fields.mapping("variables"),
+        variables=variables,
         timeout_seconds=fields.number("timeoutSeconds", 0),
         timeout_policy=_workflow_timeout_policy(fields),
     )
@@ -95,6 +97,7 @@ class _Parser:
             TaskKind.FORK_JOIN: self._fork,
             TaskKind.JOIN: self._join,
             TaskKind.SWITCH: self._switch,
+            TaskKind.SET_VARIABLE: self._set_variable,
         }
         return make[kind](named, name, reference_name)
 
@@ -158,6 +161,10 @@ class _Parser:
         }
         default = self.tasks(fields, "defaultCase")
         return SwitchTask(name, reference_name, fields.where, expression, given, inside, default)
+
+    def _set_variable(self, fields: Fields, name: str, reference_name: str) -> SetVariableTask:
+        given = fields.mapping("inputParameters")
+        return SetVariableTask(name, reference_name, fields.where, given)
 
 
 def _embedded_controls(fields: Fields, name: str) -> Controls | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from perago.errors import WorkflowDefinitionError
@@ -10,14 +10,22 @@ from perago.workflow.expressions import TASK_ID, Expression, expressions_in
 from perago.workflow.order import Order
 from perago.workflow.scope import TASK_FIELDS, WORKFLOW, WORKFLOW_FIELDS
 from perago.workflow.spelling import close_to
-from perago.workflow.tasks import SimpleTask, SwitchTask, Tasks, WorkflowTask, every
+from perago.workflow.tasks import SetVariableTask, Tasks, WithInput, WorkflowTask, every
+
+_VARIABLES = "variables"
 
 
 def check_references(
-    source: str, tasks: Tasks, order: Order, output_parameters: Mapping[str, object]
+    source: str,
+    tasks: Tasks,
+    order: Order,
+    output_parameters: Mapping[str, object],
+    variables: Collection[str],
 ) -> None:
     """Refuse unknown names, unknown fields, and tasks that are not over in time."""
     names = frozenset(task.reference_name for task in every(tasks))
+    setters = [task for task in every(tasks) if isinstance(task, SetVariableTask)]
+    known = frozenset(variables).union(*(task.input for task in setters))
     for task in every(tasks):
         if task.reference_name in (WORKFLOW, TASK_ID):
             raise WorkflowDefinitionError(
@@ -25,16 +33,17 @@ def check_references(
                 " of its own in expressions",
                 remedy="choose another name",
             )
-        if isinstance(task, SimpleTask | SwitchTask):
-            checker = _Checker(source, names, task, order.before[task.reference_name])
+        if isinstance(task, WithInput):
+            checker = _Checker(source, names, known, task, order.before[task.reference_name])
             checker.check(task.input, f"{task.where}.inputParameters")
-    _Checker(source, names, None, names).check(output_parameters, "outputParameters")
+    _Checker(source, names, known, None, names).check(output_parameters, "outputParameters")
 
 
 @dataclass(frozen=True, slots=True)
 class _Checker:
     source: str
     names: frozenset[str]
+    variables: frozenset[str]
     task: WorkflowTask | None
     over: frozenset[str]
 
@@ -54,6 +63,7 @@ class _Checker:
             return
         if root == WORKFLOW:
             self._field(place, expression, WORKFLOW_FIELDS)
+            self._variable(place, expression)
         elif root not in self.names:
             raise self._refuse(
                 place,
@@ -69,6 +79,15 @@ class _Checker:
         if step is not None and step not in known:
             raise self._refuse(
                 place, f"{expression} has no field {step!r}", close_to(str(step), known)
+            )
+
+    def _variable(self, place: str, expression: Expression) -> None:
+        _, field, name = (*expression.path[:3], None, None)[:3]
+        if field == _VARIABLES and name is not None and name not in self.variables:
+            raise self._refuse(
+                place,
+                f"{expression} reads a variable that nothing sets",
+                close_to(str(name), self.variables),
             )
 
     def _in_time(self, place: str, expression: Expression, root: str) -> None:

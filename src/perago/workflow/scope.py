@@ -8,11 +8,23 @@ from typing import Final
 from perago.workflow.definition import Workflow
 from perago.workflow.expressions import TASK_ID, Expression, Read, lookup
 from perago.workflow.records import RunRecord, TaskRecord
+from perago.workflow.tasks import TaskKind
 
 WORKFLOW: Final = "workflow"
 
 
-def workflow_scope(workflow: Workflow, run: RunRecord) -> dict[str, object]:
+def variables_of(workflow: Workflow, tasks: Iterable[TaskRecord]) -> dict[str, object]:
+    """Return the variables of a run: those of the definition, then what was set, in order."""
+    setters = (task for task in tasks if task.kind is TaskKind.SET_VARIABLE)
+    found = dict(workflow.variables)
+    for task in sorted(setters, key=lambda task: task.seq):
+        found.update(task.input)
+    return found
+
+
+def workflow_scope(
+    workflow: Workflow, run: RunRecord, variables: Mapping[str, object]
+) -> dict[str, object]:
     """Everything below ``${workflow...}``."""
     return {
         "input": run.input,
@@ -26,7 +38,7 @@ def workflow_scope(workflow: Workflow, run: RunRecord) -> dict[str, object]:
         "correlationId": run.correlation_id,
         "reasonForIncompletion": run.reason or None,
         "schemaVersion": 2,
-        "variables": workflow.variables,
+        "variables": variables,
     }
 
 

@@ -16,6 +16,7 @@ class TaskKind(StrEnum):
     FORK_JOIN = "FORK_JOIN"
     JOIN = "JOIN"
     SWITCH = "SWITCH"
+    SET_VARIABLE = "SET_VARIABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,18 @@ class SwitchTask:
         return self.cases.get(value, self.default)
 
 
-WorkflowTask = SimpleTask | ForkTask | JoinTask | SwitchTask
+@dataclass(frozen=True, slots=True)
+class SetVariableTask:
+    """Gives variables of the workflow new values: its input, by name."""
+
+    name: str
+    reference_name: str
+    where: str
+    input: Mapping[str, object]
+
+
+WithInput = SimpleTask | SwitchTask | SetVariableTask
+WorkflowTask = WithInput | ForkTask | JoinTask
 Tasks = tuple[WorkflowTask, ...]
 
 

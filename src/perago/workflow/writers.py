@@ -16,7 +16,7 @@ from perago.workflow.definition import Workflow
 from perago.workflow.expressions import lookup
 from perago.workflow.order import order_of
 from perago.workflow.records import TaskRecord
-from perago.workflow.tasks import SimpleTask
+from perago.workflow.tasks import SimpleTask, TaskKind
 from perago.workflow.tracing import Target, WorkspaceTracing, reference
 
 _REMEDY = "run them one after the other, give each its own branch, or make one read-only"
@@ -65,7 +65,8 @@ def parallel_writer(
         return None
     for other in started:
         if (
-            other.task_def_name in writers
+            other.kind is TaskKind.SIMPLE
+            and other.task_def_name in writers
             and _target_of(other.input) == target
             and workflow.order.parallel(task.reference_name, other.reference_name)
         ):

@@ -35,10 +35,11 @@ from perago.workflow.records import (
     task_id_of,
 )
 from perago.workflow.retry import Retry, after_failure
-from perago.workflow.scope import reader, workflow_scope
+from perago.workflow.scope import reader, variables_of, workflow_scope
 from perago.workflow.tasks import (
     ForkTask,
     JoinTask,
+    SetVariableTask,
     SimpleTask,
     SwitchTask,
     TaskKind,
@@ -46,6 +47,9 @@ from perago.workflow.tasks import (
     WorkflowTask,
 )
 from perago.workflow.writers import parallel_writer
+
+_NAMED_BY_KIND = frozenset({TaskKind.FORK_JOIN, TaskKind.JOIN, TaskKind.SWITCH})
+"""Kinds whose own name Conductor writes in place of the name that the definition gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,8 @@ class _Decider:
         """End the run: what is open is cancelled, what was to be scheduled is dropped."""
         settled = [action for action in self.actions if isinstance(action, TimeOut)]
         timed_out = {action.task.task_id for action in settled}
+        # What this decision was about to add will never be.
+        self.latest = {task.reference_name: task for task in self.situation.tasks}
         cancelled = [
             CancelTask(task)
             for task in self.situation.tasks
@@ -138,6 +144,8 @@ class _Decider:
                 return self._join(task)
             case SwitchTask():
                 return self._switch(task)
+            case SetVariableTask():
+                return self._set_variable(task)
 
     def _fork(self, task: ForkTask) -> bool:
         if task.reference_name not in self.latest:
@@ -181,6 +189,14 @@ class _Decider:
                 {"evaluationResult": [value], "selectedCase": value},
             )
         return self._sequence(task.chosen(str(record.input["case"])))
+
+    def _set_variable(self, task: SetVariableTask) -> bool:
+        if task.reference_name in self.latest:
+            return True
+        given = _object(resolve(task.input, self._reader()))
+        self._complete(task, TaskKind.SET_VARIABLE, given, {})
+        # As in Conductor: what follows is decided after all that can begin now.
+        return False
 
     def _simple(self, task: SimpleTask) -> bool:
         record = self.latest.get(task.reference_name)
@@ -376,7 +392,7 @@ class _Decider:
             task_id=task_id_of(run.id, task.reference_name, 0),
             seq=self.seq,
             reference_name=task.reference_name,
-            task_def_name=str(kind),
+            task_def_name=str(kind) if kind in _NAMED_BY_KIND else task.name,
             kind=kind,
             retry_count=0,
             generation=run.generation,
@@ -416,7 +432,9 @@ class _Decider:
         return dict(last.output) if last else {}
 
     def _reader(self, task_id: str = "") -> Read:
-        scope = workflow_scope(self.situation.workflow, self.situation.run)
+        workflow = self.situation.workflow
+        variables = variables_of(workflow, self.situation.tasks)
+        scope = workflow_scope(workflow, self.situation.run, variables)
         return reader(scope, self.latest.values(), task_id)
 
     def _wake(self, at: float) -> None:

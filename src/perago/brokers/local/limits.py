@@ -15,7 +15,11 @@ def may_start_at(task: TaskRecord, controls: Controls, tasks: Iterable[TaskRecor
 
     Conductor counts over all workflows; here the attempts of one run are all there is.
     """
-    same = [other for other in tasks if other.task_def_name == task.task_def_name]
+    same = [
+        other
+        for other in tasks
+        if (other.kind, other.task_def_name) == (task.kind, task.task_def_name)
+    ]
     running = sum(1 for other in same if other.status is Status.IN_PROGRESS)
     if 0 < controls.concurrent_exec_limit <= running:
         return math.inf
