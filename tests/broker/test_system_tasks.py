@@ -89,3 +89,73 @@ def test_a_variable_that_nothing_sets_is_refused() -> None:
 def test_only_its_input_is_honoured() -> None:
     said = refused({**system("SET_VARIABLE", "s", x=1), "optional": True})
     assert "optional is not honoured here on a SET_VARIABLE task" in said
+
+
+# --- TERMINATE ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "FAILED", "TERMINATED"])
+def test_a_run_ends_as_it_is_told(status: str) -> None:
+    world = started(
+        simple("a"),
+        system(
+            "TERMINATE",
+            "end",
+            terminationStatus=status,
+            terminationReason="found ${a.output.n}",
+            workflowOutput={"n": "${a.output.n}"},
+        ),
+        simple("never"),
+        outputParameters={"other": "${a.output.n}"},
+    )
+    world.finish("a", output={"n": 3})
+    assert (world.run.status, world.run.reason) == (RunStatus(status), "found 3")
+    assert world.run.output == {"n": 3}
+    assert world.statuses() == {"a": "COMPLETED", "end": "COMPLETED"}
+
+
+@pytest.mark.parametrize(
+    ("given", "output"),
+    [({}, {}), ({"workflowOutput": None}, {}), ({"workflowOutput": [1]}, {"output": [1]})],
+)
+def test_what_a_run_gives_when_it_is_ended(given: Json, output: Json) -> None:
+    world = started(system("TERMINATE", "end", terminationStatus="FAILED", **given))
+    (task,) = world.attempts("end")
+    assert (world.run.output, task.output) == (output, output)
+    assert world.run.reason == f"Workflow is FAILED by TERMINATE task: {task.task_id}"
+
+
+def test_what_runs_beside_it_is_cancelled() -> None:
+    ending = [simple("a"), system("TERMINATE", "end", terminationStatus="COMPLETED")]
+    world = started(
+        fork("f", ending, [simple("b"), simple("c")], [simple("d")]), join("j", "c", "d")
+    )
+    world.end(world.claim("b"), Status.COMPLETED)
+    world.finish("a")
+    assert world.run.status is RunStatus.COMPLETED
+    ends = {"a": "COMPLETED", "b": "COMPLETED", "end": "COMPLETED", "f": "COMPLETED"}
+    assert world.statuses() == {**ends, "c": "CANCELED", "d": "CANCELED", "j": "CANCELED"}
+
+
+def test_a_run_that_ended_itself_ends_again_when_it_is_resumed() -> None:
+    ending = [system("TERMINATE", "end", terminationStatus="FAILED", workflowOutput={"n": 1})]
+    world = started(fork("f", [simple("a")], ending), join("j", "a"))
+    world.reopen()
+    assert (world.run.status, world.run.output) == (RunStatus.FAILED, {"n": 1})
+    assert world.statuses()["a"] == "CANCELED"
+    assert len(world.attempts("a")) == 1
+
+
+@pytest.mark.parametrize("status", [None, "completed", "RUNNING", "${workflow.input.x}", 1])
+def test_the_status_is_one_that_conductor_registers(status: object) -> None:
+    said = refused(system("TERMINATE", "end", terminationStatus=status))
+    assert "terminationStatus must be one of COMPLETED, FAILED, TERMINATED" in said
+
+
+def test_wrong_input_of_a_terminate_is_refused() -> None:
+    task = system("TERMINATE", "end", terminationStatus="FAILED", terminationReason=3)
+    assert "(end).inputParameters.terminationReason must be a text" in refused(task)
+    task = system("TERMINATE", "end", terminationStatus="FAILED", reason="x")
+    assert "reason is not input of a TERMINATE task" in refused(task)
+    task = system("TERMINATE", "end", terminationStatus="FAILED")
+    assert "optional is not honoured" in refused({**task, "optional": True})

@@ -89,7 +89,8 @@ def on_conductor(client: ConductorClient, case: Case) -> Json:
         )
         for task in found["tasks"]
     ]
-    return _described(found["status"], found.get("output") or {}, tasks)
+    reason = found.get("reasonForIncompletion") or ""
+    return _described(found["status"], found.get("output") or {}, reason, tasks)
 
 
 def here(directory: Path, case: Case) -> Json:
@@ -108,7 +109,7 @@ def here(directory: Path, case: Case) -> Json:
             _task(task.reference_name, task.retry_count, task.status, task.input, task.output)
             for task in state.tasks(run.id)
         ]
-    return _described(str(run.status), run.output, tasks)
+    return _described(str(run.status), run.output, run.reason, tasks)
 
 
 @dataclass
@@ -140,9 +141,12 @@ def _task(name: str, retry: int, status: str, given: object, output: object) -> 
     return f"{name} {retry}", found
 
 
-def _described(status: str, output: object, tasks: list[tuple[str, Json]]) -> Json:
+def _described(status: str, output: object, reason: str, tasks: list[tuple[str, Json]]) -> Json:
     assert len(dict(tasks)) == len(tasks)
     described = {"status": status, "output": output, "tasks": dict(sorted(tasks))}
+    if not any("FAILED" in task["status"] for _, task in tasks):
+        # Each broker has its own words for a step that failed.
+        described["reason"] = reason
     without_ids: Json = _without_ids(described)
     return without_ids
 

@@ -89,6 +89,51 @@ CASES: Final = {
         ],
         more={"variables": {"x": 1}},
     ),
+    **{
+        f"terminate {status}": Case(
+            [
+                step("a", n=1),
+                system(
+                    "TERMINATE",
+                    "end",
+                    terminationStatus=status,
+                    terminationReason="found ${a.output.n}",
+                    workflowOutput={"n": "${a.output.n}"},
+                ),
+                step("b"),
+            ],
+            more={"outputParameters": {"other": "${a.output.n}"}},
+        )
+        for status in ("COMPLETED", "FAILED", "TERMINATED")
+    },
+    "terminate without output": Case(
+        [step("a", n=1), system("TERMINATE", "end", terminationStatus="COMPLETED")],
+        more={"outputParameters": {"other": "${a.output.n}"}},
+    ),
+    "terminate with a list": Case(
+        [system("TERMINATE", "end", terminationStatus="FAILED", workflowOutput=[1, {"k": None}])],
+    ),
+    "terminate in a case": Case(
+        [
+            step("a", n=1),
+            switch(
+                "s",
+                "${a.output.n}",
+                **{"1": [system("TERMINATE", "end", terminationStatus="COMPLETED")]},
+            ),
+            step("b"),
+        ],
+    ),
+    "terminate beside others": Case(
+        [
+            fork(
+                "f",
+                [step("a"), system("TERMINATE", "end", terminationStatus="COMPLETED")],
+                [step("b", hold=True)],
+            ),
+            join("j", "a", "b"),
+        ],
+    ),
     "a switch at the end": Case([step("a", n=1), switch("s", None, x=[step("b")])]),
 }
 

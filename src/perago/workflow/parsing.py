@@ -25,9 +25,11 @@ from perago.workflow.tasks import (
     SwitchTask,
     TaskKind,
     Tasks,
+    TerminateTask,
     WorkflowTask,
     every,
 )
+from perago.workflow.termination import check_termination
 
 
 def parse_workflow(
@@ -98,6 +100,7 @@ class _Parser:
             TaskKind.JOIN: self._join,
             TaskKind.SWITCH: self._switch,
             TaskKind.SET_VARIABLE: self._set_variable,
+            TaskKind.TERMINATE: self._terminate,
         }
         return make[kind](named, name, reference_name)
 
@@ -165,6 +168,11 @@ class _Parser:
     def _set_variable(self, fields: Fields, name: str, reference_name: str) -> SetVariableTask:
         given = fields.mapping("inputParameters")
         return SetVariableTask(name, reference_name, fields.where, given)
+
+    def _terminate(self, fields: Fields, name: str, reference_name: str) -> TerminateTask:
+        given = fields.mapping("inputParameters")
+        check_termination(Fields(fields.source, fields.path("inputParameters"), given))
+        return TerminateTask(name, reference_name, fields.where, given)
 
 
 def _embedded_controls(fields: Fields, name: str) -> Controls | None:

@@ -17,6 +17,7 @@ class TaskKind(StrEnum):
     JOIN = "JOIN"
     SWITCH = "SWITCH"
     SET_VARIABLE = "SET_VARIABLE"
+    TERMINATE = "TERMINATE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,17 @@ class SetVariableTask:
     input: Mapping[str, object]
 
 
-WithInput = SimpleTask | SwitchTask | SetVariableTask
+@dataclass(frozen=True, slots=True)
+class TerminateTask:
+    """Ends the run, with the status, the reason and the output that its input says."""
+
+    name: str
+    reference_name: str
+    where: str
+    input: Mapping[str, object]
+
+
+WithInput = SimpleTask | SwitchTask | SetVariableTask | TerminateTask
 WorkflowTask = WithInput | ForkTask | JoinTask
 Tasks = tuple[WorkflowTask, ...]
 

@@ -44,8 +44,10 @@ from perago.workflow.tasks import (
     SwitchTask,
     TaskKind,
     Tasks,
+    TerminateTask,
     WorkflowTask,
 )
+from perago.workflow.termination import end_of, output_of
 from perago.workflow.writers import parallel_writer
 
 _NAMED_BY_KIND = frozenset({TaskKind.FORK_JOIN, TaskKind.JOIN, TaskKind.SWITCH})
@@ -84,11 +86,14 @@ def decide(situation: RunSituation) -> Decision:
     return _Decider(situation).decide()
 
 
-class _RunFails(Exception):  # noqa: N818 - unwinds the walk, never seen outside
-    def __init__(self, status: RunStatus, reason: str) -> None:
+class _RunEnds(Exception):  # noqa: N818 - unwinds the walk, never seen outside
+    def __init__(
+        self, status: RunStatus, reason: str, output: Mapping[str, object] | None = None
+    ) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
+        self.output = output
 
 
 @dataclass(slots=True)
@@ -109,13 +114,13 @@ class _Decider:
         try:
             self._run_timeout()
             finished = self._sequence(self.situation.workflow.tasks)
-        except _RunFails as failure:
-            return self._fail(failure)
+        except _RunEnds as end:
+            return self._cut_short(end)
         if finished and not self.branches_open:
             self.actions.append(EndRun(RunStatus.COMPLETED, self._output()))
         return Decision(tuple(self.actions), self.wake_at)
 
-    def _fail(self, failure: _RunFails) -> Decision:
+    def _cut_short(self, ended: _RunEnds) -> Decision:
         """End the run: what is open is cancelled, what was to be scheduled is dropped."""
         settled = [action for action in self.actions if isinstance(action, TimeOut)]
         timed_out = {action.task.task_id for action in settled}
@@ -126,7 +131,8 @@ class _Decider:
             for task in self.situation.tasks
             if task.status in OPEN and task.task_id not in timed_out
         ]
-        end = EndRun(failure.status, self._output(), failure.reason)
+        output = self._output() if ended.output is None else dict(ended.output)
+        end = EndRun(ended.status, output, ended.reason)
         return Decision((*settled, *cancelled, end))
 
     # --- the walk: each method returns whether the next task of the list may begin -------------
@@ -146,6 +152,8 @@ class _Decider:
                 return self._switch(task)
             case SetVariableTask():
                 return self._set_variable(task)
+            case TerminateTask():
+                return self._terminate(task)
 
     def _fork(self, task: ForkTask) -> bool:
         if task.reference_name not in self.latest:
@@ -198,6 +206,15 @@ class _Decider:
         # As in Conductor: what follows is decided after all that can begin now.
         return False
 
+    def _terminate(self, task: TerminateTask) -> bool:
+        record = self.latest.get(task.reference_name)
+        if record is None:
+            given = _object(resolve(task.input, self._reader()))
+            self._complete(task, TaskKind.TERMINATE, given, output_of(given))
+            # The run ends with the next decision: what begins beside it is there, and cancelled.
+            return False
+        raise _RunEnds(*end_of(record.input, record.task_id), record.output)
+
     def _simple(self, task: SimpleTask) -> bool:
         record = self.latest.get(task.reference_name)
         if record is None:
@@ -236,7 +253,7 @@ class _Decider:
             self.actions.append(ContinueWithErrors(record))
             self.latest[task.reference_name] = replace(record, status=Status.COMPLETED_WITH_ERRORS)
             return True
-        raise _RunFails(
+        raise _RunEnds(
             RunStatus.TIMED_OUT if timed_out else RunStatus.FAILED,
             f"task {task.reference_name!r} ended {record.status} at attempt"
             f" {record.retry_count + 1}, {verdict.why}: {record.reason or 'no reason given'}",
@@ -302,7 +319,7 @@ class _Decider:
             given,
         )
         if clash:
-            raise _RunFails(RunStatus.FAILED, clash)
+            raise _RunEnds(RunStatus.FAILED, clash)
         record = self._record(task, TaskKind.SIMPLE, Status.SCHEDULED, given)
         record = replace(
             record,
@@ -417,7 +434,7 @@ class _Decider:
             f" (policy {workflow.timeout_policy})"
         )
         if workflow.timeout_policy is TimeoutAction.TIME_OUT_WF:
-            raise _RunFails(RunStatus.TIMED_OUT, reason)
+            raise _RunEnds(RunStatus.TIMED_OUT, reason)
         self.actions.append(Alert(run.id, reason))
 
     def _output(self) -> dict[str, object]:
