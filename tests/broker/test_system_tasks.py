@@ -9,6 +9,7 @@ import pytest
 from perago.errors import WorkflowDefinitionError
 from perago.protocol.values import Status
 from perago.workflow.records import RunStatus
+from perago.workflow.waiting import due_at
 from tests.broker.definitions import Json, World, fork, join, parsed, simple, system
 
 
@@ -68,7 +69,7 @@ def test_variables_survive_a_resume_and_are_not_set_again() -> None:
         given={"x": 1},
     )
     world.finish("a", Status.FAILED)
-    assert world.run.status is RunStatus.FAILED
+    assert world.run.reason
     world.reopen()
     assert len(world.attempts("s")) == 1
     world.finish("a")
@@ -83,7 +84,7 @@ def test_a_variable_that_nothing_sets_is_refused() -> None:
     assert "did you mean 'last'?" in said
     assert "nothing sets" in refused(read, variables={"other": 1})
     assert "nothing sets" in refused(simple("a"), outputParameters={"x": read["inputParameters"]})
-    assert parsed(read, variables={"lats": 1})
+    assert parsed(read, variables={"lats": 1}).variables == {"lats": 1}
 
 
 def test_only_its_input_is_honoured() -> None:
@@ -159,3 +160,103 @@ def test_wrong_input_of_a_terminate_is_refused() -> None:
     assert "reason is not input of a TERMINATE task" in refused(task)
     task = system("TERMINATE", "end", terminationStatus="FAILED")
     assert "optional is not honoured" in refused({**task, "optional": True})
+
+
+# --- WAIT --------------------------------------------------------------------------------------
+
+DURATIONS = {
+    "0s": 0,
+    "5s": 5,
+    "2 Seconds": 2,
+    " 1 min 30 secs ": 90,
+    "1h": 3600,
+    "2 days 1 hour 1 minute 1 second": 2 * 86400 + 3661,
+    "1d2h3m4s": 86400 + 7384,
+}
+MOMENTS = {
+    "1970-01-01 00:01 UTC": 60,
+    "1970-01-02 00:00 GMT": 86400,
+    "1970-01-01 02:00 GMT+02:00": 0,
+    "1970-01-01 02:00 GMT+2:00": 0,
+    "1970-01-01 00:00 -0130": 5400,
+    "1969-12-31 23:59 UTC": -60,
+}
+
+
+def test_every_way_to_write_a_time() -> None:
+    for text, seconds in DURATIONS.items():
+        assert due_at({"duration": text}, 1000.0) == 1000 + seconds, text
+        parsed(system("WAIT", "w", duration=text))
+    for text, moment in MOMENTS.items():
+        assert due_at({"until": text}, 1000.0) == moment, text
+        parsed(system("WAIT", "w", until=text))
+
+
+WRONG_TIMES = [
+    *({"duration": text} for text in ("soon", "-1s", "100ms", "1s 1h", "1.5h", "5", "1٣s")),
+    *({"duration": value} for value in ("", " ", None, 5)),
+    {"until": "2030-01-01"},
+    {"until": "2030-01-01 00:00"},
+    {"until": "2030-13-01 00:00 UTC"},
+    {"until": "2030-01-01 00:00 PST"},
+    {"until": "2030-01-01 00:00 GMT+99:00"},
+    {"until": "soon"},
+    {},
+    {"duration": "1s", "until": "2030-01-01 00:00 UTC"},
+    {"for": "1s"},
+]
+
+
+@pytest.mark.parametrize("given", WRONG_TIMES, ids=str)
+def test_a_time_that_cannot_be_told_is_refused(given: Json) -> None:
+    assert "tasks[0] (w).inputParameters" in refused(system("WAIT", "w", **given))
+
+
+def test_a_wait_is_over_when_its_time_has_passed() -> None:
+    world = started(
+        system("WAIT", "w", duration="${workflow.input.d}"),
+        simple("a", inputParameters={"was": "${w.status}", "out": "${w.output}"}),
+        given={"d": "1 minute"},
+    )
+    assert world.statuses() == {"w": "IN_PROGRESS"}
+    assert world.ask().wake_at == world.now + 60
+    world.now += 59
+    assert not world.ask().actions
+    world.now += 1
+    world.settle()
+    assert world.open("a").input == {"was": "COMPLETED", "out": {}}
+
+
+def test_a_moment_that_has_passed_is_not_waited_for() -> None:
+    world = started(system("WAIT", "w", until="1970-01-01 00:00 UTC"), simple("a"))
+    assert world.statuses() == {"w": "COMPLETED", "a": "SCHEDULED"}
+
+
+@pytest.mark.parametrize("given", [{"duration": "soon"}, {"duration": None}, {"until": "soon"}])
+def test_a_time_that_turns_out_wrong_fails_the_run(given: Json) -> None:
+    key, value = next(iter(given.items()))
+    world = started(system("WAIT", "w", **{key: "${workflow.input.t}"}), given={"t": value})
+    assert world.run.status is RunStatus.FAILED
+    assert world.statuses() == {"w": "FAILED_WITH_TERMINAL_ERROR"}
+    assert f"task 'w' ended FAILED_WITH_TERMINAL_ERROR: {key} {value!r} is not" in world.run.reason
+    world.reopen()
+    assert world.run.status is RunStatus.FAILED
+
+
+def test_a_wait_goes_on_after_a_resume_from_where_it_began() -> None:
+    world = started(
+        fork("f", [system("WAIT", "w", duration="1 hour")], [simple("a", retryCount=0)]),
+        join("j", "w", "a"),
+    )
+    world.now += 1000
+    world.finish("a", Status.FAILED)
+    assert world.statuses()["w"] == "CANCELED"
+    world.now += 1000
+    world.reopen()
+    assert world.statuses()["w"] == "IN_PROGRESS"
+    world.finish("a")
+    assert world.ask().wake_at == world.now + 1600
+    world.now += 1600
+    world.settle()
+    assert world.run.status is RunStatus.COMPLETED
+    assert len(world.attempts("w")) == 1

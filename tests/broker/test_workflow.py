@@ -98,7 +98,7 @@ def test_type_defaults_to_simple() -> None:
 
 
 KINDS_NOT_RUN = [
-    *("DO_WHILE", "DYNAMIC", "HTTP", "INLINE", "SUB_WORKFLOW", "WAIT", "HUMAN"),
+    *("DO_WHILE", "DYNAMIC", "HTTP", "INLINE", "SUB_WORKFLOW", "HUMAN"),
     *("EVENT", "FORK_JOIN_DYNAMIC", "DECISION", "JSON_JQ_TRANSFORM", "LAMBDA"),
     *("KAFKA_PUBLISH", "EXCLUSIVE_JOIN", "START_WORKFLOW", "NOOP", "USER_DEFINED", "simple"),
 ]

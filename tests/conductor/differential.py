@@ -16,6 +16,7 @@ from typing import Any, Final
 from perago.brokers.conductor.client import ConductorClient
 from perago.brokers.local.runner import Runner, TaskTable
 from perago.brokers.local.state import State
+from perago.clock import SystemClock
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Status
 from perago.workflow.controls import Controls
@@ -95,7 +96,7 @@ def on_conductor(client: ConductorClient, case: Case) -> Json:
 
 def here(directory: Path, case: Case) -> Json:
     """Run a case in the local broker, in time that passes at once."""
-    clock = ManualClock()
+    clock = ManualClock(SystemClock().now())
     with State(directory / f"{uuid.uuid4().hex}.sqlite") as state:
         runner = Runner(
             state=state,

@@ -134,6 +134,26 @@ CASES: Final = {
             join("j", "a", "b"),
         ],
     ),
+    "wait": Case(
+        [system("WAIT", "w", duration="1 secs"), step("a", n="${w.output}", was="${w.input}")]
+    ),
+    "wait at the end": Case(
+        [step("a", n=1), system("WAIT", "w", duration="${workflow.input.d}")], {"d": "0s"}
+    ),
+    "wait until": Case(
+        [
+            system("WAIT", "w", until="2020-01-01 00:00 UTC"),
+            system("WAIT", "v", until="2020-01-01 00:00 GMT+02:00"),
+            system("WAIT", "u", until="2020-01-01 00:00 +0200"),
+            step("a", n="${u.status}"),
+        ],
+    ),
+    "a wait that is cancelled": Case(
+        [
+            fork("f", [system("WAIT", "w", duration="1 day")], [step("a"), fails("b")]),
+            join("j", "w", "b"),
+        ],
+    ),
     "a switch at the end": Case([step("a", n=1), switch("s", None, x=[step("b")])]),
 }
 

@@ -21,6 +21,7 @@ _USED: Final = {
     TaskKind.SWITCH: _COMMON | {"evaluatorType", "expression", "decisionCases", "defaultCase"},
     TaskKind.SET_VARIABLE: _COMMON,
     TaskKind.TERMINATE: _COMMON,
+    TaskKind.WAIT: _COMMON,
 }
 _HARMLESS_ON_TASK: Final = frozenset({"description", "rateLimited", "workflowTaskType"})
 # Conductor writes every field into an exported definition, so these are refused when they say

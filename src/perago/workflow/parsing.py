@@ -26,10 +26,12 @@ from perago.workflow.tasks import (
     TaskKind,
     Tasks,
     TerminateTask,
+    WaitTask,
     WorkflowTask,
     every,
 )
 from perago.workflow.termination import check_termination
+from perago.workflow.waiting import check_wait
 
 
 def parse_workflow(
@@ -101,6 +103,7 @@ class _Parser:
             TaskKind.SWITCH: self._switch,
             TaskKind.SET_VARIABLE: self._set_variable,
             TaskKind.TERMINATE: self._terminate,
+            TaskKind.WAIT: self._wait,
         }
         return make[kind](named, name, reference_name)
 
@@ -173,6 +176,11 @@ class _Parser:
         given = fields.mapping("inputParameters")
         check_termination(Fields(fields.source, fields.path("inputParameters"), given))
         return TerminateTask(name, reference_name, fields.where, given)
+
+    def _wait(self, fields: Fields, name: str, reference_name: str) -> WaitTask:
+        given = fields.mapping("inputParameters")
+        check_wait(Fields(fields.source, fields.path("inputParameters"), given))
+        return WaitTask(name, reference_name, fields.where, given)
 
 
 def _embedded_controls(fields: Fields, name: str) -> Controls | None:

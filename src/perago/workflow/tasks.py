@@ -18,6 +18,7 @@ class TaskKind(StrEnum):
     SWITCH = "SWITCH"
     SET_VARIABLE = "SET_VARIABLE"
     TERMINATE = "TERMINATE"
+    WAIT = "WAIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,17 @@ class TerminateTask:
     input: Mapping[str, object]
 
 
-WithInput = SimpleTask | SwitchTask | SetVariableTask | TerminateTask
+@dataclass(frozen=True, slots=True)
+class WaitTask:
+    """Is over when a time has passed, or has come."""
+
+    name: str
+    reference_name: str
+    where: str
+    input: Mapping[str, object]
+
+
+WithInput = SimpleTask | SwitchTask | SetVariableTask | TerminateTask | WaitTask
 WorkflowTask = WithInput | ForkTask | JoinTask
 Tasks = tuple[WorkflowTask, ...]
 

@@ -45,9 +45,11 @@ from perago.workflow.tasks import (
     TaskKind,
     Tasks,
     TerminateTask,
+    WaitTask,
     WorkflowTask,
 )
 from perago.workflow.termination import end_of, output_of
+from perago.workflow.waiting import WaitInputError, due_at
 from perago.workflow.writers import parallel_writer
 
 _NAMED_BY_KIND = frozenset({TaskKind.FORK_JOIN, TaskKind.JOIN, TaskKind.SWITCH})
@@ -140,7 +142,7 @@ class _Decider:
     def _sequence(self, tasks: Tasks) -> bool:
         return all(self._task(task) for task in tasks)
 
-    def _task(self, task: WorkflowTask) -> bool:
+    def _task(self, task: WorkflowTask) -> bool:  # noqa: PLR0911 - one for each kind
         match task:
             case SimpleTask():
                 return self._simple(task)
@@ -154,6 +156,8 @@ class _Decider:
                 return self._set_variable(task)
             case TerminateTask():
                 return self._terminate(task)
+            case WaitTask():
+                return self._wait(task)
 
     def _fork(self, task: ForkTask) -> bool:
         if task.reference_name not in self.latest:
@@ -214,6 +218,23 @@ class _Decider:
             # The run ends with the next decision: what begins beside it is there, and cancelled.
             return False
         raise _RunEnds(*end_of(record.input, record.task_id), record.output)
+
+    def _wait(self, task: WaitTask) -> bool:
+        record = self._opened(task)
+        if record is None:
+            record = self._add(task, TaskKind.WAIT, _object(resolve(task.input, self._reader())))
+        if record.status in SUCCESSFUL:
+            return True
+        try:
+            due = due_at(record.input, record.scheduled_at)
+        except WaitInputError as error:
+            self._end(record, Status.FAILED_WITH_TERMINAL_ERROR, {}, str(error))
+            return False
+        if self.situation.now >= due:
+            self._end(record, Status.COMPLETED, {})
+        else:
+            self._wake(due)
+        return False
 
     def _simple(self, task: SimpleTask) -> bool:
         record = self.latest.get(task.reference_name)
@@ -370,6 +391,11 @@ class _Decider:
         record = self.latest.get(task.reference_name)
         if record is None or record.status in SUCCESSFUL | OPEN:
             return record
+        if record.generation == self.situation.run.generation:
+            raise _RunEnds(
+                RunStatus.FAILED,
+                f"task {record.reference_name!r} ended {record.status}: {record.reason}",
+            )
         return self._update(
             record,
             status=Status.IN_PROGRESS,
