@@ -65,6 +65,16 @@ def system(kind: str, ref: str, **given: Any) -> Json:
     return {"name": ref, "taskReferenceName": ref, "type": kind, "inputParameters": given}
 
 
+def loop(ref: str, condition: str, *body: Json, **given: Any) -> Json:
+    return {**system("DO_WHILE", ref, **given), "loopCondition": condition, "loopOver": list(body)}
+
+
+def script(ref: str, expression: str, given: Json, **cases: list[Json]) -> Json:
+    """Write a SWITCH that a script decides."""
+    decided = {"evaluatorType": "javascript", "expression": expression, "inputParameters": given}
+    return {**switch(ref, None, **cases), **decided}
+
+
 def flow(*tasks: Json, **more: Any) -> Json:
     base: Json = {"name": "flow", "version": 1, "schemaVersion": 2, "tasks": list(tasks)}
     return {**base, **more}
@@ -135,7 +145,7 @@ class World:
             case TimeOut(task, reason):
                 self.end(task, Status.TIMED_OUT, reason=reason)
             case CancelTask(task):
-                self.end(task, Status.CANCELED)
+                self.end(task, Status.CANCELED, task.output)
             case ContinueWithErrors(task):
                 self.tasks[task.task_id] = replace(task, status=Status.COMPLETED_WITH_ERRORS)
             case EndRun(status, output, reason):

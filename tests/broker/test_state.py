@@ -17,11 +17,13 @@ import pytest
 
 from perago.brokers.local.actions import (
     Action,
+    AddSystemTask,
     CancelTask,
     ContinueWithErrors,
     EndRun,
     Schedule,
     TimeOut,
+    UpdateSystemTask,
 )
 from perago.brokers.local.broker import LocalBroker
 from perago.brokers.local.state import State
@@ -310,3 +312,30 @@ def test_kill_at_any_instant_leaves_a_whole_state(tmp_path: Path, seed: int) -> 
     with sqlite3.connect(path) as database:
         assert database.execute("pragma integrity_check").fetchone() == ("ok",)
     database.close()
+
+
+def test_a_file_of_the_version_before_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with State(path) as state:
+        state.add_run(run_record())
+        assert state.apply("run-1", [Schedule(task_record())], 3.0)
+    database = sqlite3.connect(path)
+    database.execute("alter table tasks drop column iteration")
+    database.execute("pragma user_version = 1")
+    database.commit()
+    database.close()
+    with State(path) as state:
+        assert state.tasks("run-1") == (task_record(),)
+        later = replace(task_record("b__2", 2), iteration=2)
+        assert state.apply("run-1", [Schedule(later)], 4.0)
+        assert state.tasks("run-1")[1].attempt.iteration == 2
+
+
+def test_a_task_of_the_broker_moves_on(state: State) -> None:
+    opened = replace(task_record("loop"), kind=TaskKind.DO_WHILE, status=Status.IN_PROGRESS)
+    assert state.apply("run-1", [AddSystemTask(opened)], 3.0)
+    moved = replace(opened, iteration=2, output={"iteration": 2})
+    assert state.apply("run-1", [UpdateSystemTask(opened, moved)], 4.0)
+    assert state.tasks("run-1") == (moved,)
+    stale = replace(opened, status=Status.COMPLETED)
+    assert not state.apply("run-1", [UpdateSystemTask(stale, moved)], 5.0)

@@ -98,7 +98,7 @@ def test_type_defaults_to_simple() -> None:
 
 
 KINDS_NOT_RUN = [
-    *("DO_WHILE", "DYNAMIC", "HTTP", "INLINE", "SUB_WORKFLOW", "HUMAN"),
+    *("DYNAMIC", "HTTP", "INLINE", "SUB_WORKFLOW", "HUMAN"),
     *("EVENT", "FORK_JOIN_DYNAMIC", "DECISION", "JSON_JQ_TRANSFORM", "LAMBDA"),
     *("KAFKA_PUBLISH", "EXCLUSIVE_JOIN", "START_WORKFLOW", "NOOP", "USER_DEFINED", "simple"),
 ]
@@ -279,15 +279,15 @@ MISTAKES: dict[str, tuple[object, str, str]] = {
         "joinOn names 'a', which does not run in every run of 'f'",
         "known are: s",
     ),
-    "switch in javascript": (
-        flow({**switch("s", 1), "evaluatorType": "javascript"}),
-        "evaluatorType 'javascript' is not run here",
+    "switch in python": (
+        flow({**switch("s", 1), "evaluatorType": "python"}),
+        "evaluatorType 'python' is not run here",
         "value-param",
     ),
-    "switch in graaljs": (
-        flow({**switch("s", 1), "evaluatorType": "graaljs"}),
-        "evaluatorType 'graaljs' is not run here",
-        "value-param",
+    "switch by what is not a script": (
+        flow({**switch("s", 1), "evaluatorType": "graaljs", "expression": "$.on ==="}),
+        "(s).expression is not JavaScript: SyntaxError",
+        "correct expression",
     ),
     "switch without an expression": (
         flow({**switch("s", 1), "expression": None}),

@@ -141,7 +141,7 @@ WORKFLOWS = [
     workflow("no tasks", {"tasks": []}, "tasks"),
     workflow("no name", {"name": ""}, "name"),
     workflow("unknown task", {"tasks": [a_task(name="nope")]}, "'nope'"),
-    workflow("unknown kind", {"tasks": [a_task(type="DO_WHILE")]}, "DO_WHILE"),
+    workflow("unknown kind", {"tasks": [a_task(type="HTTP")]}, "HTTP"),
     workflow("sub workflow", {"tasks": [a_task(type="SUB_WORKFLOW")]}, "SUB_WORKFLOW"),
     workflow("twins", {"tasks": [a_task(), a_task()]}, "(one)", "its own"),
     workflow(

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from perago.brokers.conductor.client import ConductorClient
-from tests.broker.definitions import fork, join, simple, switch, system
+from tests.broker.definitions import fork, join, loop, script, simple, switch, system
 from tests.conductor.differential import TASK, Case, Json, here, on_conductor, register
 
 
@@ -23,6 +23,9 @@ def step(ref: str, **given: Any) -> Json:
 def fails(ref: str, **more: Any) -> Json:
     return {**step(ref, status="FAILED", give={"half": 1}), **more}
 
+
+ROUND: Final = step("a", n="${again.output.iteration}")
+GIVEN: Final = {"a": 2, "o": {"k": "v"}, "l": [1, 2], "n": None, "f": 1.0, "g": 1.5, "t": True}
 
 CASES: Final = {
     "one step": Case([step("a", n="${workflow.input.x}")], {"x": 1}),
@@ -154,6 +157,98 @@ CASES: Final = {
             join("j", "w", "b"),
         ],
     ),
+    "a loop": Case(
+        [
+            loop(
+                "again",
+                "if ($.again['iteration'] < $.limit) { true; } else { false; }",
+                step("a", n="${again.output.iteration}"),
+                step("b", n="${a.output.n}", last="${b.output.n}", was="${a.iteration}"),
+                limit="${workflow.input.x}",
+            ),
+            step("c", n="${again.output}", a="${a.output.n}", name="${a.referenceTaskName}"),
+        ],
+        {"x": 3},
+    ),
+    "a loop by what its steps give": Case(
+        [loop("again", "$.a.n < 2 && $.v == $.a.n", ROUND, v="${a.output.n}")]
+    ),
+    "a loop with a switch": Case(
+        [
+            loop(
+                "again",
+                "$.again.iteration < 3",
+                ROUND,
+                switch("s", "${a.output.n}", **{"2": [step("two", n=2)]}),
+                step("e", n="${two.output.n}"),
+            ),
+        ],
+    ),
+    "a loop with a fork": Case(
+        [
+            loop(
+                "again",
+                "$.again.iteration < 2",
+                fork("f", [ROUND], [step("b", n=2)]),
+                join("j", "a", "b"),
+                step("e", n="${j.output}"),
+            ),
+        ],
+    ),
+    "a loop that fails": Case(
+        [
+            loop(
+                "again",
+                "true",
+                ROUND,
+                switch("s", "${a.output.n}", **{"2": [fails("two")]}),
+            ),
+            step("c"),
+        ],
+    ),
+    "a loop with an optional step": Case(
+        [loop("again", "$.again.iteration < 2", fails("a", optional=True), step("b")), step("c")]
+    ),
+    "a condition that fails": Case([loop("again", "$.nope.x < 3", step("a")), step("c")]),
+    "a condition that is a number": Case([loop("again", "2 - $.again.iteration", step("a"))]),
+    "a condition that is a text": Case([loop("again", "'true'", step("a"))]),
+    "a loop with variables": Case(
+        [
+            loop(
+                "again",
+                "$.again.iteration < 2",
+                step("a", n="${workflow.variables.x}"),
+                system("SET_VARIABLE", "s", x="${again.output.iteration}"),
+            ),
+            step("c", n="${workflow.variables.x}"),
+        ],
+    ),
+    "a loop with a wait": Case(
+        [loop("again", "$.again.iteration < 2", system("WAIT", "w", duration="0s"), ROUND)]
+    ),
+    "a loop with an end": Case(
+        [
+            loop(
+                "again",
+                "true",
+                ROUND,
+                switch(
+                    "s",
+                    "${a.output.n}",
+                    **{"2": [system("TERMINATE", "end", terminationStatus="COMPLETED")]},
+                ),
+            ),
+        ],
+    ),
+    **{
+        f"a switch by {text}": Case([script("s", text, GIVEN, **{"2": [step("a", n=1)]})])
+        for text in (
+            *("$.a", "$.a + ''", "$.missing", "$.n", "$.f", "$.g", "4 / 2", "0.1 + 0.2", "$.t"),
+            *("$.l.every(x => x > 0)", "$.l.find(x => x > 1)", "$.l.findIndex(x => x > 1)"),
+            *("$.l.slice(0, 1).concat([5]).join()", "$.l.map(x => x * 2).join('-')", "$.o.k"),
+            *("if ($.a > 1) { 'yes' } else { 'no' }", "nope", "$.l.at(-1)", "[...$.l].length"),
+        )
+    },
     "a switch at the end": Case([step("a", n=1), switch("s", None, x=[step("b")])]),
 }
 

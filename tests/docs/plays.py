@@ -101,10 +101,10 @@ def _same_input(project: Path) -> None:
     (project / "same-input.json").write_text(json.dumps(shop))
 
 
-def _loop(project: Path) -> None:
+def _call(project: Path) -> None:
     shop = json.loads((project / "shop.json").read_text())
-    again = {"name": "again", "taskReferenceName": "again", "type": "DO_WHILE"}
-    (project / "loop.json").write_text(json.dumps(shop | {"tasks": [shop["tasks"][0], again]}))
+    call = {"name": "call", "taskReferenceName": "call", "type": "HTTP"}
+    (project / "call.json").write_text(json.dumps(shop | {"tasks": [shop["tasks"][0], call]}))
 
 
 _IN_A_CLONE = frozenset({"make run", "source .venv/bin/activate"})
@@ -127,7 +127,7 @@ PLAYS = {
             "perago run shop.json tasks": _misspelt,
             "perago run two-writers.json tasks": _two_writers,
             "perago run same-input.json tasks": _same_input,
-            "perago run loop.json tasks": _loop,
+            "perago run call.json tasks": _call,
         }
     ),
     "docs/howto/guard-a-workspace.md": Play(),

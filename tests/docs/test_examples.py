@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from perago.workflow.parsing import parse_workflow
+from perago.workflow.tasks import TaskKind
 from tests.docs.conftest import Run
 from tests.docs.pages import ROOT, blocks, every_page, modules, text_of, write
 
@@ -87,7 +88,7 @@ def test_workflows_can_run() -> None:
         workflow = parse_workflow(definition, {"load", "look", "report"})
         kinds.update(re.findall(r'"type": "(\w+)"', text))
         assert workflow.name == definition["name"]
-    assert kinds == {"SIMPLE", "FORK_JOIN", "JOIN", "SWITCH"}
+    assert kinds == set(TaskKind)
 
 
 def test_the_store_can_be_used_from_python(tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ EXTRA_OF: Final = {
     "obstore": "lakefs",
     "pyarrow": "data",
     "pyspark": "spark",
+    "quickjs": "javascript",
     "urllib3": "lakefs",
 }
 """Packages that a bare installation does not have, and the extra that brings each."""

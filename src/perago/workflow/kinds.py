@@ -22,6 +22,7 @@ _USED: Final = {
     TaskKind.SET_VARIABLE: _COMMON,
     TaskKind.TERMINATE: _COMMON,
     TaskKind.WAIT: _COMMON,
+    TaskKind.DO_WHILE: _COMMON | {"loopCondition", "loopOver"},
 }
 _HARMLESS_ON_TASK: Final = frozenset({"description", "rateLimited", "workflowTaskType"})
 # Conductor writes every field into an exported definition, so these are refused when they say
@@ -31,8 +32,8 @@ _REFUSED_ON_TASK: Final = frozenset(
         *("asyncComplete", "cacheConfig", "caseExpression", "caseValueParam"),
         *("defaultExclusiveJoinTask", "dynamicForkJoinTasksParam"),
         *("dynamicForkTasksInputParamName", "dynamicForkTasksParam"),
-        *("dynamicTaskNameParam", "items", "joinStatus", "loopCondition"),
-        *("loopOver", "onStateChange", "permissive", "scriptExpression", "sink"),
+        *("dynamicTaskNameParam", "items", "joinStatus"),
+        *("onStateChange", "permissive", "scriptExpression", "sink"),
         *("subWorkflow", "subWorkflowParam"),
     }
 )

@@ -9,17 +9,20 @@ from perago.errors import WorkflowDefinitionError
 from perago.workflow.controls import Controls, TimeoutAction
 from perago.workflow.definition import Workflow
 from perago.workflow.fields import Fields
+from perago.workflow.javascript import check_script
 from perago.workflow.kinds import (
     check_task_fields,
     check_workflow_fields,
     kind_of,
 )
+from perago.workflow.looping import check_loop
 from perago.workflow.order import order_of
 from perago.workflow.references import check_references
 from perago.workflow.spelling import close_to
 from perago.workflow.tasks import (
     ForkTask,
     JoinTask,
+    LoopTask,
     SetVariableTask,
     SimpleTask,
     SwitchTask,
@@ -32,6 +35,8 @@ from perago.workflow.tasks import (
 )
 from perago.workflow.termination import check_termination
 from perago.workflow.waiting import check_wait
+
+_JAVASCRIPT = frozenset({"javascript", "graaljs"})
 
 
 def parse_workflow(
@@ -104,6 +109,7 @@ class _Parser:
             TaskKind.SET_VARIABLE: self._set_variable,
             TaskKind.TERMINATE: self._terminate,
             TaskKind.WAIT: self._wait,
+            TaskKind.DO_WHILE: self._loop,
         }
         return make[kind](named, name, reference_name)
 
@@ -147,14 +153,17 @@ class _Parser:
 
     def _switch(self, fields: Fields, name: str, reference_name: str) -> SwitchTask:
         evaluator = fields.text("evaluatorType", "value-param")
-        if evaluator != "value-param":
+        script = evaluator in _JAVASCRIPT
+        if not script and evaluator != "value-param":
             raise fields.refuse(
                 "evaluatorType",
                 f"{evaluator!r} is not run here",
-                "use value-param and let expression name one of the inputParameters",
+                "use javascript, or value-param and name one of the inputParameters",
             )
         expression, given = fields.text("expression"), fields.mapping("inputParameters")
-        if expression not in given:
+        if script:
+            check_script(fields, "expression")
+        elif expression not in given:
             raise fields.refuse(
                 "expression",
                 f"{expression!r} is not one of the inputParameters",
@@ -166,7 +175,9 @@ class _Parser:
             for value in cases
         }
         default = self.tasks(fields, "defaultCase")
-        return SwitchTask(name, reference_name, fields.where, expression, given, inside, default)
+        return SwitchTask(
+            name, reference_name, fields.where, expression, given, inside, default, script
+        )
 
     def _set_variable(self, fields: Fields, name: str, reference_name: str) -> SetVariableTask:
         given = fields.mapping("inputParameters")
@@ -181,6 +192,14 @@ class _Parser:
         given = fields.mapping("inputParameters")
         check_wait(Fields(fields.source, fields.path("inputParameters"), given))
         return WaitTask(name, reference_name, fields.where, given)
+
+    def _loop(self, fields: Fields, name: str, reference_name: str) -> LoopTask:
+        given, body = fields.mapping("inputParameters"), self.tasks(fields, "loopOver")
+        if not body:
+            raise fields.refuse("loopOver", "is empty", "give at least one task")
+        check_loop(fields, given, body)
+        condition = check_script(fields, "loopCondition")
+        return LoopTask(name, reference_name, fields.where, given, condition, body)
 
 
 def _embedded_controls(fields: Fields, name: str) -> Controls | None:
@@ -232,6 +251,8 @@ def _refuse_stray_joins(source: str, tasks: Tasks) -> None:
         elif isinstance(task, SwitchTask):
             for case in (*task.cases.values(), task.default):
                 _refuse_stray_joins(source, case)
+        elif isinstance(task, LoopTask):
+            _refuse_stray_joins(source, task.body)
 
 
 def _refuse_foreign_join_on(source: str, join: JoinTask, fork: ForkTask) -> None:

@@ -55,6 +55,7 @@ class TaskRecord:
     """One attempt of one task; a retry is another record.
 
     ``lost``: its executor vanished with the runner, so it does not count as a failure.
+    ``iteration``: the round of the loop it belongs to, or of the loop that it is; 0 outside of any.
     """
 
     run_id: str
@@ -76,6 +77,12 @@ class TaskRecord:
     execution_id: str = ""
     executor_id: str = ""
     lost: bool = False
+    iteration: int = 0
+
+    @property
+    def step(self) -> str:
+        """Return the reference name in the definition: without the number of a loop's round."""
+        return self.reference_name.removesuffix(f"__{self.iteration}")
 
     @property
     def attempt(self) -> Attempt:
@@ -87,6 +94,7 @@ class TaskRecord:
             reference_task_name=self.reference_name,
             task_def_name=self.task_def_name,
             seq=self.seq,
+            iteration=self.iteration,
         )
 
 

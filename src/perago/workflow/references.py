@@ -10,7 +10,7 @@ from perago.workflow.expressions import TASK_ID, Expression, expressions_in
 from perago.workflow.order import Order
 from perago.workflow.scope import TASK_FIELDS, WORKFLOW, WORKFLOW_FIELDS
 from perago.workflow.spelling import close_to
-from perago.workflow.tasks import SetVariableTask, Tasks, WithInput, WorkflowTask, every
+from perago.workflow.tasks import LoopTask, SetVariableTask, Tasks, WithInput, WorkflowTask, every
 
 _VARIABLES = "variables"
 
@@ -34,9 +34,23 @@ def check_references(
                 remedy="choose another name",
             )
         if isinstance(task, WithInput):
-            checker = _Checker(source, names, known, task, order.before[task.reference_name])
+            over = order.before[task.reference_name] | _earlier_rounds(task, tasks, order)
+            checker = _Checker(source, names, known, task, over)
             checker.check(task.input, f"{task.where}.inputParameters")
     _Checker(source, names, known, None, names).check(output_parameters, "outputParameters")
+
+
+def _earlier_rounds(task: WorkflowTask, tasks: Tasks, order: Order) -> frozenset[str]:
+    """Name what a task of a loop reads from the round before, and what the loop itself reads."""
+    for loop in every(tasks):
+        if isinstance(loop, LoopTask):
+            body = frozenset(inner.reference_name for inner in every(loop.body))
+            if task is loop:
+                return body
+            if task.reference_name in body:
+                own = task.reference_name
+                return frozenset(name for name in body if not order.parallel(own, name))
+    return frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def task_scope(task: TaskRecord) -> dict[str, object]:
         "taskId": task.task_id,
         "reasonForIncompletion": task.reason or None,
         "workerId": task.executor_id or None,
-        "iteration": 0,
+        "iteration": task.iteration,
     }
 
 
@@ -85,7 +85,7 @@ TASK_FIELDS: Final = frozenset(
 
 def reader(workflow: Mapping[str, object], tasks: Iterable[TaskRecord], task_id: str = "") -> Read:
     """Make the function that finds the value of an expression for one attempt."""
-    document: dict[str, object] = {task.reference_name: task_scope(task) for task in tasks}
+    document: dict[str, object] = {task.step: task_scope(task) for task in tasks}
     document[WORKFLOW] = workflow
     document[TASK_ID] = task_id or None
 

@@ -19,6 +19,7 @@ class TaskKind(StrEnum):
     SET_VARIABLE = "SET_VARIABLE"
     TERMINATE = "TERMINATE"
     WAIT = "WAIT"
+    DO_WHILE = "DO_WHILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class JoinTask:
 
 @dataclass(frozen=True, slots=True)
 class SwitchTask:
-    """Runs the case named by the input parameter ``expression``."""
+    """Runs the case that ``expression`` names: an input parameter, or a script over them."""
 
     name: str
     reference_name: str
@@ -73,6 +74,7 @@ class SwitchTask:
     input: Mapping[str, object]
     cases: Mapping[str, Tasks]
     default: Tasks = ()
+    script: bool = False
 
     def chosen(self, value: str) -> Tasks:
         """Return the case of a value, also an empty one; the default where there is none."""
@@ -109,7 +111,19 @@ class WaitTask:
     input: Mapping[str, object]
 
 
-WithInput = SimpleTask | SwitchTask | SetVariableTask | TerminateTask | WaitTask
+@dataclass(frozen=True, slots=True)
+class LoopTask:
+    """Runs its body again as long as its condition, a script, is true; once in any case."""
+
+    name: str
+    reference_name: str
+    where: str
+    input: Mapping[str, object]
+    condition: str
+    body: Tasks
+
+
+WithInput = SimpleTask | SwitchTask | SetVariableTask | TerminateTask | WaitTask | LoopTask
 WorkflowTask = WithInput | ForkTask | JoinTask
 Tasks = tuple[WorkflowTask, ...]
 
@@ -121,6 +135,8 @@ def branches_of(task: WorkflowTask) -> tuple[Tasks, ...]:
             return task.branches
         case SwitchTask():
             return (*task.cases.values(), task.default)
+        case LoopTask():
+            return (task.body,)
         case _:
             return ()
 

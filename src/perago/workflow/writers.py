@@ -68,7 +68,7 @@ def parallel_writer(
             other.kind is TaskKind.SIMPLE
             and other.task_def_name in writers
             and _target_of(other.input) == target
-            and workflow.order.parallel(task.reference_name, other.reference_name)
+            and workflow.order.parallel(task.reference_name, other.step)
         ):
             return _clash(other.reference_name, task.reference_name, target)
     return None

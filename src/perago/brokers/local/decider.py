@@ -6,39 +6,35 @@ carries them out in one transaction and asks again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from perago.brokers.local.actions import (
-    Action,
-    AddSystemTask,
     Alert,
     CancelTask,
     ContinueWithErrors,
     EndRun,
     Schedule,
     TimeOut,
-    UpdateSystemTask,
 )
+from perago.brokers.local.draft import Decision, Draft, RunEnds, RunSituation
 from perago.protocol.values import Status
-from perago.workflow.controls import Controls, TimeoutAction
-from perago.workflow.definition import Workflow
-from perago.workflow.expressions import Read, as_text, refresh, resolve
+from perago.workflow.controls import TimeoutAction
+from perago.workflow.expressions import as_text, refresh, resolve
+from perago.workflow.javascript import ScriptError, as_case, evaluate, is_true
+from perago.workflow.looping import ROUND, condition_input, output_after
 from perago.workflow.records import (
     OPEN,
     SUCCESSFUL,
-    RunRecord,
     RunStatus,
     TaskRecord,
     task_id_of,
 )
 from perago.workflow.retry import Retry, after_failure
-from perago.workflow.scope import reader, variables_of, workflow_scope
 from perago.workflow.tasks import (
     ForkTask,
     JoinTask,
+    LoopTask,
     SetVariableTask,
     SimpleTask,
     SwitchTask,
@@ -52,33 +48,7 @@ from perago.workflow.termination import end_of, output_of
 from perago.workflow.waiting import WaitInputError, due_at
 from perago.workflow.writers import parallel_writer
 
-_NAMED_BY_KIND = frozenset({TaskKind.FORK_JOIN, TaskKind.JOIN, TaskKind.SWITCH})
-"""Kinds whose own name Conductor writes in place of the name that the definition gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunSituation:
-    """All that a decision depends on; ``jitter`` is a number from 0 to 1.
-
-    ``longest_delay`` caps the delays of retries.
-    """
-
-    workflow: Workflow
-    run: RunRecord
-    tasks: tuple[TaskRecord, ...]
-    controls: Mapping[str, Controls]
-    now: float
-    writers: frozenset[str] = frozenset()
-    jitter: float = 0.0
-    longest_delay: float = math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Actions to carry out now, and when time alone changes the answer."""
-
-    actions: tuple[Action, ...] = ()
-    wake_at: float | None = None
+__all__ = ["Decision", "RunSituation", "decide"]
 
 
 def decide(situation: RunSituation) -> Decision:
@@ -88,26 +58,9 @@ def decide(situation: RunSituation) -> Decision:
     return _Decider(situation).decide()
 
 
-class _RunEnds(Exception):  # noqa: N818 - unwinds the walk, never seen outside
-    def __init__(
-        self, status: RunStatus, reason: str, output: Mapping[str, object] | None = None
-    ) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.output = output
-
-
 @dataclass(slots=True)
-class _Decider:
+class _Decider(Draft):
     """One walk over the definition, against the latest attempt of each task."""
-
-    situation: RunSituation
-    latest: dict[str, TaskRecord] = field(default_factory=dict)
-    actions: list[Action] = field(default_factory=list)
-    wake_at: float | None = None
-    seq: int = 0
-    branches_open: bool = False
 
     def decide(self) -> Decision:
         for task in self.situation.tasks:
@@ -116,13 +69,13 @@ class _Decider:
         try:
             self._run_timeout()
             finished = self._sequence(self.situation.workflow.tasks)
-        except _RunEnds as end:
+        except RunEnds as end:
             return self._cut_short(end)
         if finished and not self.branches_open:
             self.actions.append(EndRun(RunStatus.COMPLETED, self._output()))
         return Decision(tuple(self.actions), self.wake_at)
 
-    def _cut_short(self, ended: _RunEnds) -> Decision:
+    def _cut_short(self, ended: RunEnds) -> Decision:
         """End the run: what is open is cancelled, what was to be scheduled is dropped."""
         settled = [action for action in self.actions if isinstance(action, TimeOut)]
         timed_out = {action.task.task_id for action in settled}
@@ -158,9 +111,11 @@ class _Decider:
                 return self._terminate(task)
             case WaitTask():
                 return self._wait(task)
+            case LoopTask():
+                return self._loop(task)
 
     def _fork(self, task: ForkTask) -> bool:
-        if task.reference_name not in self.latest:
+        if self._name(task) not in self.latest:
             self._complete(task, TaskKind.FORK_JOIN, {}, {})
         # Not all(): every branch moves, whatever the others do.
         finished = [self._sequence(branch) for branch in task.branches]
@@ -174,7 +129,7 @@ class _Decider:
             record = self._add(task, TaskKind.JOIN, {"joinOn": list(task.join_on)})
         if record.status in SUCCESSFUL:
             return True
-        joined = [self.latest.get(name) for name in task.join_on]
+        joined = [self.latest.get(self._in_round(name)) for name in task.join_on]
         done = [found for found in joined if found and found.status in SUCCESSFUL]
         if len(done) < len(joined):
             return False
@@ -190,34 +145,83 @@ class _Decider:
         return True
 
     def _switch(self, task: SwitchTask) -> bool:
-        record = self.latest.get(task.reference_name)
+        record = self._opened(task)
         if record is None:
             given = _object(resolve(task.input, self._reader()))
-            value = as_text(given.get(task.expression))
-            record = self._complete(
-                task,
-                TaskKind.SWITCH,
-                {**given, "case": value, **({"hasChildren": "true"} if task.chosen(value) else {})},
-                {"evaluationResult": [value], "selectedCase": value},
-            )
+            record = self._add(task, TaskKind.SWITCH, given)
+        if record.status in OPEN:
+            try:
+                value = _case(task, record.input)
+            except ScriptError as error:
+                self._end(record, Status.FAILED, {}, str(error))
+                return False
+            record = self._choose(task, record, value)
         return self._sequence(task.chosen(str(record.input["case"])))
 
+    def _choose(self, task: SwitchTask, record: TaskRecord, value: str) -> TaskRecord:
+        more = {"hasChildren": "true"} if task.chosen(value) else {}
+        return self._update(
+            record,
+            status=Status.COMPLETED,
+            input={**record.input, "case": value, **more},
+            output={"evaluationResult": [value], "selectedCase": value},
+            ended_at=self.situation.now,
+        )
+
     def _set_variable(self, task: SetVariableTask) -> bool:
-        if task.reference_name in self.latest:
+        if self._name(task) in self.latest:
             return True
         given = _object(resolve(task.input, self._reader()))
         self._complete(task, TaskKind.SET_VARIABLE, given, {})
         # As in Conductor: what follows is decided after all that can begin now.
         return False
 
+    def _loop(self, task: LoopTask) -> bool:
+        record = self._opened(task)
+        if record is None:
+            given = _object(resolve(task.input, self._reader()))
+            record = self._add(task, TaskKind.DO_WHILE, given)
+            self._update(record, iteration=1, output={ROUND: 1})
+            return False
+        if record.status in SUCCESSFUL:
+            return True
+        if self._round(task, record):
+            self._next_round(task, record)
+        return False
+
+    def _round(self, task: LoopTask, record: TaskRecord) -> bool:
+        """Walk the body; return whether every step of this round is over."""
+        beside, self.branches_open = self.branches_open, False
+        self.iteration = record.iteration
+        finished = self._sequence(task.body)
+        self.iteration = 0
+        finished, self.branches_open = finished and not self.branches_open, beside
+        return finished
+
+    def _next_round(self, task: LoopTask, record: TaskRecord) -> None:
+        tasks = self.latest.values()
+        output = output_after(task, record, tasks)
+        given = _object(resolve(task.input, self._reader()))
+        try:
+            again = evaluate(task.condition, condition_input(task, given, output, tasks))
+        except ScriptError as error:
+            reason = f"loopCondition {task.condition!r} failed: {error}"
+            self._end(record, Status.FAILED_WITH_TERMINAL_ERROR, output, reason)
+            return
+        if is_true(again):
+            coming = record.iteration + 1
+            self._update(record, iteration=coming, output={**output, ROUND: coming})
+        else:
+            self._end(record, Status.COMPLETED, output)
+
     def _terminate(self, task: TerminateTask) -> bool:
-        record = self.latest.get(task.reference_name)
+        record = self.latest.get(self._name(task))
         if record is None:
             given = _object(resolve(task.input, self._reader()))
             self._complete(task, TaskKind.TERMINATE, given, output_of(given))
             # The run ends with the next decision: what begins beside it is there, and cancelled.
             return False
-        raise _RunEnds(*end_of(record.input, record.task_id), record.output)
+        raise RunEnds(*end_of(record.input, record.task_id), record.output)
 
     def _wait(self, task: WaitTask) -> bool:
         record = self._opened(task)
@@ -237,7 +241,7 @@ class _Decider:
         return False
 
     def _simple(self, task: SimpleTask) -> bool:
-        record = self.latest.get(task.reference_name)
+        record = self.latest.get(self._name(task))
         if record is None:
             self._schedule(task, None, self.situation.now + task.start_delay)
             return False
@@ -272,11 +276,11 @@ class _Decider:
         ends_run = timed_out and controls.timeout_policy is TimeoutAction.TIME_OUT_WF
         if task.optional and not ends_run:
             self.actions.append(ContinueWithErrors(record))
-            self.latest[task.reference_name] = replace(record, status=Status.COMPLETED_WITH_ERRORS)
+            self.latest[self._name(task)] = replace(record, status=Status.COMPLETED_WITH_ERRORS)
             return True
-        raise _RunEnds(
+        raise RunEnds(
             RunStatus.TIMED_OUT if timed_out else RunStatus.FAILED,
-            f"task {task.reference_name!r} ended {record.status} at attempt"
+            f"task {self._name(task)!r} ended {record.status} at attempt"
             f" {record.retry_count + 1}, {verdict.why}: {record.reason or 'no reason given'}",
         )
 
@@ -297,7 +301,7 @@ class _Decider:
         return [
             record
             for record in self.situation.tasks
-            if record.reference_name == task.reference_name
+            if record.reference_name == self._name(task)
             and record.generation == self.situation.run.generation
         ]
 
@@ -327,7 +331,7 @@ class _Decider:
 
     def _schedule(self, task: SimpleTask, previous: TaskRecord | None, start_at: float) -> None:
         retry_count = previous.retry_count + 1 if previous else 0
-        task_id = task_id_of(self.situation.run.id, task.reference_name, retry_count)
+        task_id = task_id_of(self.situation.run.id, self._name(task), retry_count)
         read = self._reader(task_id)
         given = _object(
             refresh(task.input, previous.input, read) if previous else resolve(task.input, read)
@@ -340,7 +344,7 @@ class _Decider:
             given,
         )
         if clash:
-            raise _RunEnds(RunStatus.FAILED, clash)
+            raise RunEnds(RunStatus.FAILED, clash)
         record = self._record(task, TaskKind.SIMPLE, Status.SCHEDULED, given)
         record = replace(
             record,
@@ -349,101 +353,9 @@ class _Decider:
             retry_count=retry_count,
             start_at=start_at,
         )
-        self.latest[task.reference_name] = record
+        self.latest[self._name(task)] = record
         self.actions.append(Schedule(record, retry_of=previous))
         self._wake(start_at)
-
-    # --- tasks that the broker runs itself -----------------------------------------------------
-
-    def _complete(
-        self,
-        task: WorkflowTask,
-        kind: TaskKind,
-        given: Mapping[str, object],
-        output: Mapping[str, object],
-    ) -> TaskRecord:
-        """Run a task that is over the moment it is reached."""
-        now = self.situation.now
-        record = self._record(task, kind, Status.COMPLETED, given)
-        record = replace(record, output=output, started_at=now, ended_at=now)
-        return self._keep(record)
-
-    def _add(self, task: WorkflowTask, kind: TaskKind, given: Mapping[str, object]) -> TaskRecord:
-        """Begin a task that stays open until a later decision ends it."""
-        record = self._record(task, kind, Status.IN_PROGRESS, given)
-        return self._keep(replace(record, started_at=self.situation.now))
-
-    def _keep(self, record: TaskRecord) -> TaskRecord:
-        self.latest[record.reference_name] = record
-        self.actions.append(AddSystemTask(record))
-        return record
-
-    def _end(
-        self, record: TaskRecord, status: Status, output: Mapping[str, object], reason: str = ""
-    ) -> None:
-        """End a task that was open."""
-        self._update(
-            record, status=status, output=output, reason=reason, ended_at=self.situation.now
-        )
-
-    def _opened(self, task: WorkflowTask) -> TaskRecord | None:
-        """Find a task, open again where the run goes on after its end."""
-        record = self.latest.get(task.reference_name)
-        if record is None or record.status in SUCCESSFUL | OPEN:
-            return record
-        if record.generation == self.situation.run.generation:
-            raise _RunEnds(
-                RunStatus.FAILED,
-                f"task {record.reference_name!r} ended {record.status}: {record.reason}",
-            )
-        return self._update(
-            record,
-            status=Status.IN_PROGRESS,
-            generation=self.situation.run.generation,
-            reason="",
-            ended_at=None,
-        )
-
-    def _update(self, record: TaskRecord, **changes: Any) -> TaskRecord:
-        now = replace(record, **changes)
-        self.latest[record.reference_name] = now
-        # One decision moves a task once: from what the state has to what it is in the end.
-        for index, action in enumerate(self.actions):
-            match action:
-                case AddSystemTask(task) if task.task_id == now.task_id:
-                    self.actions[index] = AddSystemTask(now)
-                    return now
-                case UpdateSystemTask(before, task) if task.task_id == now.task_id:
-                    self.actions[index] = UpdateSystemTask(before, now)
-                    return now
-                case _:
-                    pass
-        self.actions.append(UpdateSystemTask(record, now))
-        return now
-
-    def _record(
-        self,
-        task: WorkflowTask,
-        kind: TaskKind,
-        status: Status,
-        given: Mapping[str, object],
-    ) -> TaskRecord:
-        self.seq += 1
-        run = self.situation.run
-        return TaskRecord(
-            run_id=run.id,
-            task_id=task_id_of(run.id, task.reference_name, 0),
-            seq=self.seq,
-            reference_name=task.reference_name,
-            task_def_name=str(kind) if kind in _NAMED_BY_KIND else task.name,
-            kind=kind,
-            retry_count=0,
-            generation=run.generation,
-            status=status,
-            input=given,
-            start_at=self.situation.now,
-            scheduled_at=self.situation.now,
-        )
 
     # --- the run -------------------------------------------------------------------------------
 
@@ -460,7 +372,7 @@ class _Decider:
             f" (policy {workflow.timeout_policy})"
         )
         if workflow.timeout_policy is TimeoutAction.TIME_OUT_WF:
-            raise _RunEnds(RunStatus.TIMED_OUT, reason)
+            raise RunEnds(RunStatus.TIMED_OUT, reason)
         self.actions.append(Alert(run.id, reason))
 
     def _output(self) -> dict[str, object]:
@@ -474,16 +386,11 @@ class _Decider:
         last = max(self.latest.values(), key=lambda task: task.seq, default=None)
         return dict(last.output) if last else {}
 
-    def _reader(self, task_id: str = "") -> Read:
-        workflow = self.situation.workflow
-        variables = variables_of(workflow, self.situation.tasks)
-        scope = workflow_scope(workflow, self.situation.run, variables)
-        return reader(scope, self.latest.values(), task_id)
 
-    def _wake(self, at: float) -> None:
-        """Ask to be asked again; what is due already waits for an executor, not for time."""
-        if at > self.situation.now:
-            self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
+def _case(task: SwitchTask, given: Mapping[str, object]) -> str:
+    if task.script:
+        return as_case(evaluate(task.expression, given))
+    return as_text(given.get(task.expression))
 
 
 def _object(value: object) -> dict[str, object]:

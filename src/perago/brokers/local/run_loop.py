@@ -158,7 +158,7 @@ class RunLoop:
         for index, task in enumerate(known):
             if task.status is not Status.SCHEDULED:
                 continue
-            at = may_start_at(task, controls[task.reference_name], known)
+            at = may_start_at(task, controls[task.step], known)
             if at <= now:
                 # Counts as started for the limits of those behind it.
                 known[index] = replace(task, status=Status.IN_PROGRESS, started_at=now)

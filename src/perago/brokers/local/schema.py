@@ -13,7 +13,9 @@ from perago.workflow.tasks import TaskKind
 
 APPLICATION_ID: Final = 0x50524742
 """Marks the file as this kind of state; SQLite keeps it in the header."""
-VERSION: Final = 1
+VERSION: Final = 2
+UPGRADES: Final = {1: "alter table tasks add column iteration integer not null default 0"}
+"""What makes the next version of the tables out of one."""
 
 TABLES: Final = """
 create table runs (
@@ -51,6 +53,7 @@ create table tasks (
     execution_id   text not null,
     executor_id    text not null,
     lost           integer not null,
+    iteration      integer not null default 0,
     unique (run_id, seq),
     unique (run_id, reference_name, retry_count)
 ) strict;

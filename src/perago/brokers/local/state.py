@@ -32,7 +32,7 @@ from perago.sqlite import opened
 from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 BUSY_TIMEOUT_SECONDS = 30.0
-_MOVING: Final = ("status", "generation", "output", "reason", "ended_at")
+_MOVING: Final = ("status", "generation", "input", "output", "reason", "ended_at", "iteration")
 """What changes of a task that the broker runs itself."""
 
 
@@ -280,28 +280,33 @@ class _ForeignFileError(Exception):
 def _prepare(database: sqlite3.Connection) -> None:
     # A completion that a power cut takes back would leave later steps on a ref that is unknown.
     database.execute("pragma synchronous = full")
-    if not _is_new(database):
+    if _version(database) == schema.VERSION:
         return
     database.execute("begin immediate")
     try:
-        if _is_new(database):
+        version = _version(database)
+        if version == 0:
             for statement in schema.TABLES.split(";"):
                 database.execute(statement)
             database.execute(f"pragma application_id = {schema.APPLICATION_ID}")
-            database.execute(f"pragma user_version = {schema.VERSION}")
+        else:
+            for older in range(version, schema.VERSION):
+                database.execute(schema.UPGRADES[older])
+        database.execute(f"pragma user_version = {schema.VERSION}")
     except BaseException:
         database.rollback()
         raise
     database.commit()
 
 
-def _is_new(database: sqlite3.Connection) -> bool:
-    marks = tuple(
+def _version(database: sqlite3.Connection) -> int:
+    """Return the version of the tables; 0 where there are none yet."""
+    kind, version = (
         database.execute(f"pragma {mark}").fetchone()[0]
         for mark in ("application_id", "user_version")
     )
-    if marks == (schema.APPLICATION_ID, schema.VERSION):
-        return False
+    if kind == schema.APPLICATION_ID and 1 <= version <= schema.VERSION:
+        return int(version)
     if database.execute("select count(*) from sqlite_master").fetchone()[0]:
         raise _ForeignFileError("it is a database of another kind or version")
-    return True
+    return 0
