@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -75,6 +76,20 @@ def beside(workspace: Path, params: Text) -> Wrote:
 def forgetful(workspace: Path, params: Text) -> Wrote:
     (workspace / "other.txt").write_text(params.text)
     return Wrote(length=0)
+
+
+@task(name="turn", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws"))
+def turn(workspace: Path, params: Text) -> Wrote:
+    """Turn a file into a directory, or a directory into a file."""
+    path = workspace / params.text
+    if path.is_dir():
+        shutil.rmtree(path)
+        path.write_text("a file")
+    else:
+        path.unlink()
+        path.mkdir()
+        (path / "deep").write_text("a directory")
+    return Wrote(length=1)
 
 
 @task(name="keep", owner_email=OWNER, workspace=WorkspaceSpec(prefix="ws"))

@@ -101,6 +101,15 @@ def test_n1_no_change_makes_no_commit_and_touched_files_are_no_change(lab: Lab) 
     assert "branch created" not in run.events
 
 
+def test_s2_a_file_may_become_a_directory_and_a_directory_a_file(lab: Lab) -> None:
+    turned = lab.run(tasks.turn, {"text": "in.txt"})
+    assert turned.completed, turned.reason
+    assert turned.files.keys() == {"ws/in.txt/deep", "other/kept.txt", "ws2/near.txt"}
+    back = lab.run(tasks.turn, {"text": "in.txt"})
+    assert back.completed, back.reason
+    assert back.files.keys() == {"ws/in.txt", "other/kept.txt", "ws2/near.txt"}
+
+
 def test_step_7_read_only_neither_publishes_nor_asks(lab: Lab) -> None:
     run = lab.run(tasks.look, faults=[MoveHeadAt("after body"), StaleAt("after input")])
     assert run.status is Status.COMPLETED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -411,6 +412,17 @@ def test_s2_a_file_put_in_the_place_of_another_is_found(tmp_path: Path) -> None:
     before = aged(baseline(tmp_path, wanted))
     (tmp_path / "b").rename(tmp_path / "a")
     assert scanned(tmp_path, before=before) == {"a": entry(b"new")}
+
+
+def test_s2_a_directory_takes_the_place_of_a_file_and_a_file_that_of_a_directory(
+    tmp_path: Path,
+) -> None:
+    given = write(tmp_path, {"file": b"a", "tree/deep/b": b"b", "tree/c": b"c", "kept": b"k"})
+    before = baseline(tmp_path, given)
+    (tmp_path / "file").unlink()
+    shutil.rmtree(tmp_path / "tree")
+    wanted = write(tmp_path, {"file/a": b"a", "tree": b"d"})
+    assert scanned(tmp_path, before=before) == wanted | {"kept": given["kept"]}
 
 
 def test_g2_an_unknown_checksum_is_always_read(tmp_path: Path) -> None:

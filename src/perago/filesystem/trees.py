@@ -132,24 +132,29 @@ def _refuse_changed(before: os.stat_result, after: os.stat_result) -> None:
 
 
 def missing_part(top: int, path: str) -> str:
-    """Return how much of a path leads to what is not there; empty when something is there."""
+    """Return how much of the path of a file leads to no such file; empty when it is there.
+
+    A directory that stands where the file was is no such file, nor is a file where a directory was.
+    """
     *directories, name = path.split("/")
     here, so_far = os.dup(top), ""
     try:
-        for part in (*directories, name):
+        for part in directories:
             so_far = f"{so_far}/{part}" if so_far else part
-            os.stat(part, dir_fd=here, follow_symlinks=False)
-            if so_far != path:
-                deeper = os.open(part, _DIRECTORY, dir_fd=here)
-                os.close(here)
-                here = deeper
+            if stat.S_ISREG(os.stat(part, dir_fd=here, follow_symlinks=False).st_mode):
+                return so_far
+            deeper = os.open(part, _DIRECTORY, dir_fd=here)
+            os.close(here)
+            here = deeper
+        so_far = path
+        found = os.stat(name, dir_fd=here, follow_symlinks=False)
+        return path if stat.S_ISDIR(found.st_mode) else ""
     except FileNotFoundError:
         return so_far
-    except OSError:  # A link, or a file on the way: there is something.
+    except OSError:  # A link on the way: there is something.
         return ""
     finally:
         os.close(here)
-    return ""
 
 
 def mounts(top: int) -> list[str]:
