@@ -1,7 +1,7 @@
 /** What the tests of the program that serves a task ask of it. */
 
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { createWriteStream, existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,7 +14,7 @@ export const act = task(
   {
     name: "act",
     ownerEmail: "tests@example.com",
-    params: z.object({ do: z.string(), path: z.string().default("") }),
+    params: z.looseObject({ do: z.string(), path: z.string().default("") }),
     result: z.looseObject({ pid: z.int(), served: z.int() }),
     env: ["PROFILE"],
     workspace: { prefix: "/in" },
@@ -44,8 +44,21 @@ export const act = task(
         void Promise.reject(new Error("lost"));
         await sleep(10_000);
         break;
+      case "stream":
+        createWriteStream(join(workspace, "half.bin")).write("half");
+        await sleep(20);
+        break;
       case "spawn":
+        spawn("sleep", ["1000"]);
+        break;
+      case "detach":
         spawn("sleep", ["1000"], { detached: true, stdio: "ignore" }).unref();
+        break;
+      case "circle":
+        told["self"] = told;
+        return { pid: 0, served: 0, self: told };
+      case "exit":
+        process.exit(0);
         break;
       case "throw":
         throw "a text";

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 
 import pytest
@@ -54,9 +55,7 @@ def test_a_module_is_declared_in_a_manifest_and_again_when_it_changed(project: P
     (project.directory / "again.ts").write_text(TASK.format(name="two"))
     stale = project.node.run(*words, "--check", cwd=project.directory, check=False)
     assert stale.returncode == 1
-    assert stale.stderr == (
-        "error: again.toml is not up to date; run npx perago manifest again.ts\n"
-    )
+    assert stale.stderr == ("error: again.toml is not up to date; make it anew, without --check\n")
     assert project.node.run(*words, cwd=project.directory).stdout == "again.toml: two\n"
 
 
@@ -65,6 +64,7 @@ def test_a_module_is_declared_in_a_manifest_and_again_when_it_changed(project: P
     [
         ("export const x = 1;\n", "exports no task; write export const"),
         (TASK.format(name="a:b"), "task 'a:b': name: use a printable name"),
+        ("export enum Kind { A }", "syntax that Node does not strip, such as enum; compile it"),
         (
             TASK.format(name="a") + TASK.format(name="a").splitlines()[2].replace("upper", "b"),
             "two",
@@ -89,6 +89,37 @@ def test_a_manifest_of_somebody_else_is_not_overwritten(project: Project) -> Non
     done = project.node.run(*words, cwd=project.directory, check=False)
     assert (done.returncode, "--out" in done.stderr) == (1, True)
     assert (project.directory / "own.toml").read_text() == "[[task]]\n"
+
+
+def test_a_module_that_leaves_something_open_keeps_nobody_waiting(project: Project) -> None:
+    project.declare(TASK.format(name="open") + "setInterval(() => {}, 1000);", "open")
+
+
+def test_a_directory_that_is_not_there_is_named(project: Project) -> None:
+    words = ("npx", "perago", "manifest", "open.ts", "--out", "no/where.toml")
+    (project.directory / "open.ts").write_text(TASK.format(name="open"))
+    done = project.node.run(*words, cwd=project.directory, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: there is no directory ")
+
+
+def test_two_copies_of_the_package_know_each_other(project: Project) -> None:
+    copy = project.directory / "shared" / "node_modules" / "perago"
+    shutil.copytree(project.directory / "node_modules" / "perago", copy)
+    shared = "import { requireFile, task } from 'perago'; export const guard = requireFile('a');"
+    (project.directory / "shared" / "index.ts").write_text(
+        shared + TASK.format(name="x").split(";")[1]
+    )
+    source = """
+    import { task } from "perago";
+    import { guard } from "./shared/index.ts";
+    export { upper } from "./shared/index.ts";
+    const workspace = { pre: [guard] };
+    export const own = task({ name: "own", ownerEmail: "a@example.com", workspace }, () => ({}));
+    """
+    text = project.declare(source, "copies").read_text()
+    assert 'name = "x"' in text
+    assert "require_file" in text
 
 
 def test_the_command_teaches(project: Project) -> None:

@@ -69,7 +69,7 @@ def test_it_is_told_the_attempt_and_sees_only_declared_variables(
     assert not [name for name in found["environment"] if "LAKE" in name or "CONDUCTOR" in name]
 
 
-@pytest.mark.parametrize("left", ["timer", "spawn"])
+@pytest.mark.parametrize("left", ["timer", "detach"])
 def test_what_an_attempt_leaves_running_ends_the_program(
     lab: Lab, manifest: str, left: str
 ) -> None:
@@ -79,22 +79,55 @@ def test_what_an_attempt_leaves_running_ends_the_program(
     assert second.result["served"] == 1
 
 
-def test_a_forgotten_await_publishes_nothing(lab: Lab, manifest: str) -> None:
-    first, second = run(lab, manifest, "forget"), run(lab, manifest, "change")
+@pytest.mark.parametrize("forgotten", ["forget", "stream", "spawn"])
+def test_a_forgotten_await_publishes_nothing(lab: Lab, manifest: str, forgotten: str) -> None:
+    first, second = run(lab, manifest, forgotten), run(lab, manifest, "change")
     assert first.status == Status.FAILED
-    assert "await all of them" in first.reason
+    assert first.reason.endswith("; await it")
     assert second.result["served"] == 1
     assert second.files.keys() == {"in/a.txt"}
 
 
 @pytest.mark.parametrize(
-    ("do", "reason"), [("reject", "nothing caught this: Error: lost"), ("throw", "a text")]
+    ("do", "reason"),
+    [
+        ("reject", "nothing caught this: Error: lost"),
+        ("throw", "a text"),
+        ("circle", "the result.self.self contains itself, which JSON cannot say"),
+        ("exit", "the task ended the process; return a result or throw an error instead"),
+    ],
 )
 def test_whatever_is_thrown_is_a_reason(lab: Lab, manifest: str, do: str, reason: str) -> None:
     failed = run(lab, manifest, do)
     assert failed.status == Status.FAILED
     assert failed.reason.endswith(reason)
     assert run(lab, manifest, "change").completed
+
+
+def test_a_number_that_would_be_another_one_is_refused(lab: Lab, manifest: str) -> None:
+    refused = lab.run(manifest, {"do": "change", "id": 12345678901234567})
+    assert refused.status == Status.FAILED_WITH_TERMINAL_ERROR
+    assert "which JavaScript cannot hold exactly" in refused.reason
+
+
+def test_a_timer_of_the_module_is_no_attempts(lab: Lab, project: Project) -> None:
+    source = """
+    import { task } from "perago";
+    setInterval(() => {}, 1000);
+    export const x = task({ name: "x", ownerEmail: "a@example.com" }, () => ({ pid: process.pid }));
+    """
+    manifest = f"{project.declare(source, 'interval')}:x"
+    assert lab.run(manifest).result == lab.run(manifest).result
+
+
+def test_a_module_that_waits_for_ever_says_so(lab: Lab, project: Project) -> None:
+    project.declare('import { task } from "perago"; ' + TASK, "waits")
+    (project.directory / "waits.ts").write_text("await new Promise(() => undefined);")
+    failed = lab.run(f"{project.directory / 'waits.toml'}:x")
+    assert failed.reason.endswith("waits.ts waits for something that never comes")
+
+
+TASK = 'export const x = task({ name: "x", ownerEmail: "a@example.com" }, () => ({}));'
 
 
 def test_a_lost_attempt_aborts_the_signal(lab: Lab, manifest: str, tmp_path: Path) -> None:

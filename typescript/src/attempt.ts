@@ -3,7 +3,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type * as z from "zod";
 import { reasonOf, TaskFailed, TaskTerminalError } from "./errors.ts";
-import type { Attempt, Labels, Task } from "./task.ts";
+import { notJson } from "./json.ts";
+import { busy, type Counts, timersSince, workSince } from "./left.ts";
+import type { Attempt, Context, Labels, Task } from "./task.ts";
 
 /** What Perago asks of a program that serves: one such line for each attempt. */
 export interface Asked {
@@ -14,12 +16,13 @@ export interface Asked {
   readonly tmp: string;
 }
 
-export type Answer =
-  | { readonly result: unknown }
-  | { readonly error: string; readonly terminal: boolean };
+/** What the program answers. With `last` it asks to be ended, with all that still goes on in it. */
+export type Answer = ({ readonly result: unknown } | { readonly error: string; readonly terminal: boolean }) & {
+  readonly last?: true;
+};
 
 export type Event =
-  | { readonly type: "progress"; readonly done: number; readonly total: number | null; readonly unit: string }
+  | { readonly type: "progress"; readonly done: number; readonly total: number; readonly unit: string }
   | {
       readonly type: "metric";
       readonly kind: "gauge" | "histogram";
@@ -29,51 +32,72 @@ export type Event =
     }
   | { readonly type: "log"; readonly level: "debug" | "info" | "warning" | "error"; readonly message: string };
 
-/** Do one attempt; whatever the function throws is an answer, too. */
+const MOST_RESULT_BYTES = 16_000_000;
+const LONGEST_MESSAGE = 10_000;
+
+/** Do one attempt; whatever the function throws, or returns, is an answer. */
 export async function answer(task: Task, asked: Asked, tell: (event: Event) => void, signal: AbortSignal): Promise<Answer> {
-  const params = task.params.safeParse(asked.params);
-  if (!params.success) return { error: `the params do not fit: ${problems(params.error)}`, terminal: true };
-  const before = fileOperations();
-  let returned: unknown;
-  try {
-    returned = await task.body({
-      workspace: asked.workspace ?? undefined,
-      params: params.data,
-      attempt: asked.attempt,
-      tmp: asked.tmp,
-      progress: (done, total, unit = "") => tell({ type: "progress", done, total: total ?? null, unit }),
-      metrics: {
-        gauge: (name, value, labels = {}) => tell({ type: "metric", kind: "gauge", name, value, labels }),
-        histogram: (name, value, labels = {}) => tell({ type: "metric", kind: "histogram", name, value, labels }),
-      },
-      log: {
-        debug: (message) => tell({ type: "log", level: "debug", message }),
-        info: (message) => tell({ type: "log", level: "info", message }),
-        warning: (message) => tell({ type: "log", level: "warning", message }),
-        error: (message) => tell({ type: "log", level: "error", message }),
-      },
-      signal,
-    });
-  } catch (thrown) {
-    // What the author threw on purpose needs no trace.
-    const meant = thrown instanceof TaskFailed || thrown instanceof TaskTerminalError;
-    if (!meant) console.error(thrown instanceof Error ? thrown.stack : thrown);
-    return { error: reasonOf(thrown) || "it failed without a reason", terminal: thrown instanceof TaskTerminalError };
-  }
-  // A request counts until the turn in which it was answered is over.
-  await nextTurn();
-  // A forgotten `await` would publish a file that is not whole.
-  if (fileOperations() > before) {
-    return { error: "the task returned while files were still being read or written; await all of them", terminal: false };
-  }
-  const result = task.result.safeParse(returned ?? {});
-  if (!result.success) return { error: `the result does not fit: ${problems(result.error)}`, terminal: false };
-  return { result: result.data };
+  const before = busy();
+  const found = await outcome(task, asked, tell, signal, before);
+  const isLeft = workSince(before, asked.workspace) !== undefined || timersSince(before);
+  return isLeft ? { ...found, last: true } : found;
 }
 
-/** Count the reads and writes that this process has begun and not ended. */
-export function fileOperations(): number {
-  return process.getActiveResourcesInfo().filter((kind) => kind.startsWith("FSReq")).length;
+async function outcome(
+  task: Task,
+  asked: Asked,
+  tell: (event: Event) => void,
+  signal: AbortSignal,
+  before: Counts,
+): Promise<Answer> {
+  try {
+    const params = await task.params.safeParseAsync(asked.params);
+    if (!params.success) return { error: `the params do not fit: ${problems(params.error)}`, terminal: true };
+    const returned = await task.body({ ...helpers(tell), ...given(asked), params: params.data, signal });
+    // A request counts until the turn in which it was answered is over.
+    await nextTurn();
+    const work = workSince(before, asked.workspace);
+    // A forgotten `await` would publish files that are not whole.
+    if (work) return failed(`the task returned while something it began was still going on: ${work}; await it`);
+    const result = await task.result.safeParseAsync(returned ?? {});
+    return result.success ? told(result.data) : failed(`the result does not fit: ${problems(result.error)}`);
+  } catch (thrown) {
+    // What the author threw on purpose needs no trace.
+    if (!(thrown instanceof TaskFailed || thrown instanceof TaskTerminalError)) console.error(thrown);
+    await nextTurn();
+    return { error: reasonOf(thrown) || "it failed without a reason", terminal: thrown instanceof TaskTerminalError };
+  }
+}
+
+function failed(error: string): Answer {
+  return { error, terminal: false };
+}
+
+function told(result: unknown): Answer {
+  const problem = notJson(result, "the result");
+  if (problem) return failed(`${problem}, which JSON cannot say`);
+  const size = Buffer.byteLength(JSON.stringify(result));
+  if (size > MOST_RESULT_BYTES) return failed(`the result has ${size} bytes; write what is big into the workspace`);
+  return { result };
+}
+
+function given(asked: Asked) {
+  return { workspace: asked.workspace ?? undefined, attempt: asked.attempt, tmp: asked.tmp };
+}
+
+function helpers(tell: (event: Event) => void): Pick<Context<unknown, unknown>, "progress" | "metrics" | "log"> {
+  const log = (level: "debug" | "info" | "warning" | "error") => (message: string) => {
+    if (message) tell({ type: "log", level, message: String(message).slice(0, LONGEST_MESSAGE) });
+  };
+  const metric =
+    (kind: "gauge" | "histogram") =>
+    (name: string, value: number, labels: Labels = {}) =>
+      tell({ type: "metric", kind, name, value, labels });
+  return {
+    progress: (done, total, unit = "") => tell({ type: "progress", done, total, unit }),
+    metrics: { gauge: metric("gauge"), histogram: metric("histogram") },
+    log: { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") },
+  };
 }
 
 function problems(error: z.ZodError): string {

@@ -23,7 +23,8 @@ Python module with tasks may stand:
   --check         write nothing, and fail if the manifest is not up to date
 `;
 
-async function main(words: readonly string[]): Promise<number> {
+/** Return the exit code; undefined for a program that goes on. */
+async function main(words: readonly string[]): Promise<number | undefined> {
   const { values, positionals } = parseArgs({
     args: [...words],
     allowPositionals: true,
@@ -36,7 +37,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
   if (command === "serve" && file && more[0]) {
     await serve(file, more[0]);
-    return 0;
+    return undefined;
   }
   if (command !== "manifest" || !file || more.length) {
     throw new TaskDefinitionError(`cannot do '${positionals.join(" ")}'; see npx perago --help`);
@@ -46,13 +47,15 @@ async function main(words: readonly string[]): Promise<number> {
 
 async function writeManifest(file: string, out: string, onlyCheck: boolean): Promise<number> {
   const here = dirname(resolve(out));
-  const named = (path: string) => `{here}/${relative(here, resolve(path)).split(sep).join("/")}`;
+  if (!existsSync(here)) throw new TaskDefinitionError(`there is no directory ${here}; make it first`);
+  const named = (path: string) => relative(here, resolve(path)).split(sep).join("/");
   const tasks = await tasksOf(file);
-  const made = manifest(file, tasks.values(), ["node", named(fileURLToPath(import.meta.url)), "serve", named(file)]);
+  const own = `{here}/${named(fileURLToPath(import.meta.url))}`;
+  const made = manifest(named(file), tasks.values(), ["node", own, "serve", "--", `{here}/${named(file)}`]);
   const there = existsSync(out) ? readFileSync(out, "utf8") : undefined;
   if (onlyCheck) {
     if (there === made) return 0;
-    throw new TaskDefinitionError(`${out} is not up to date; run npx perago manifest ${file}`);
+    throw new TaskDefinitionError(`${out} is not up to date; make it anew, without --check`);
   }
   if (there !== undefined && !isMade(there)) {
     throw new TaskDefinitionError(`${out} was not made by this command; name another file with --out`);
@@ -68,10 +71,11 @@ function isUsage(error: unknown): boolean {
 
 try {
   const code = await main(process.argv.slice(2));
-  if (code) process.exitCode = code;
+  // A module may have opened what would keep this process alive.
+  if (code !== undefined) process.exit(code);
 } catch (error) {
   const expected = error instanceof TaskDefinitionError || isUsage(error);
-  if (!expected && error instanceof Error) console.error(error.stack);
+  if (!expected) console.error(error);
   console.error(`error: ${error instanceof TaskDefinitionError ? error.message : reasonOf(error)}`);
   process.exit(isUsage(error) ? 2 : 1);
 }

@@ -1,5 +1,6 @@
 /** Guardrails: what must be true of the input (`pre`) and of the result (`post`). */
 
+import { branded } from "./brand.ts";
 import { TaskDefinitionError } from "./errors.ts";
 import { checkPath, checkPattern, matches } from "./paths.ts";
 
@@ -8,6 +9,10 @@ type Value = Scalar | readonly Scalar[] | Readonly<Record<string, Scalar>>;
 
 /** One guard, as it stands in a manifest: its name and its arguments. */
 export class Guard {
+  static {
+    branded(this, "Guard");
+  }
+
   readonly name: string;
   readonly given: Readonly<Record<string, Value>>;
   /** What is wrong with the names in a workspace; absent for a guard that looks into tables. */

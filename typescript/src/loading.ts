@@ -18,7 +18,7 @@ export async function tasksOf(file: string): Promise<Map<string, Task>> {
         `or compile ${file} and name the .js file`,
     );
   }
-  const exported: unknown[] = Object.values((await import(pathToFileURL(path).href)) as object);
+  const exported: unknown[] = Object.values(await imported(file, path));
   const tasks = new Map<string, Task>();
   for (const task of new Set(exported.filter((each) => each instanceof Task))) {
     if (tasks.has(task.name)) {
@@ -28,6 +28,21 @@ export async function tasksOf(file: string): Promise<Map<string, Task>> {
   }
   if (!tasks.size) throw new TaskDefinitionError(`${file} exports no task; write export const ... = task({...}, ...)`);
   return tasks;
+}
+
+async function imported(file: string, path: string): Promise<object> {
+  try {
+    return (await import(pathToFileURL(path).href)) as object;
+  } catch (error) {
+    const { code, message } = error as { code?: string; message?: string };
+    if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") {
+      throw new TaskDefinitionError(`${file} has syntax that Node does not strip, such as enum; compile it and name the .js file`);
+    }
+    if (message?.includes("import statement outside a module")) {
+      throw new TaskDefinitionError(`${file} is read as CommonJS; put "type": "module" into package.json, or name it .mts`);
+    }
+    throw error;
+  }
 }
 
 /** Tell whether a version of Node runs TypeScript as it is. */

@@ -55,16 +55,18 @@ function snakeCase(given: unknown): unknown {
   );
 }
 
-/** TOML has no null. In a schema it says nothing as a default, and can be said as a type elsewhere. */
+/** TOML has no null. As a default or an example it says nothing; elsewhere it can be said as a type. */
 function withoutNull(task: Task, which: string, schema: JsonSchema): Table {
-  const clean = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(clean);
-    if (typeof value !== "object" || value === null) return value;
-    const kept = Object.entries(value).filter(([key, each]) => !(key === "default" && each === null));
-    if (kept.some(([, each]) => each === null || (Array.isArray(each) && each.includes(null)))) {
-      throw new TaskDefinitionError(`task '${task.name}': ${which} names null as a value; use .nullable() instead`);
+  const clean = (value: unknown, path: string): unknown => {
+    if (value === null) {
+      throw new TaskDefinitionError(`task '${task.name}': ${path} is null, which a manifest cannot say; write z.null() as a type`);
     }
-    return Object.fromEntries(kept.map(([key, each]) => [key, clean(each)]));
+    if (Array.isArray(value)) return value.map((each, index) => clean(each, `${path}.${index}`));
+    if (typeof value !== "object") return value;
+    const kept = Object.entries(value).filter(([key, each]) => !(NOTES.has(key) && JSON.stringify(each).includes("null")));
+    return Object.fromEntries(kept.map(([key, each]) => [key, clean(each, `${path}.${key}`)]));
   };
-  return clean(schema) as Table;
+  return clean(schema, which) as Table;
 }
+
+const NOTES = new Set(["default", "examples"]);

@@ -2,25 +2,40 @@
 
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
-import { answer, type Asked, type Event } from "./attempt.ts";
+import { answer, type Answer, type Asked, type Event } from "./attempt.ts";
 import { reasonOf, TaskDefinitionError } from "./errors.ts";
+import { exactJson } from "./json.ts";
 import { tasksOf } from "./loading.ts";
 import type { Task } from "./task.ts";
 
 type Line = Asked | { readonly cancel: string };
 
+/** How Node says that an `await` at the top of a module never ends. */
+const UNSETTLED = 13;
+
 /** Serve a task of a module until Perago closes the descriptor of attempts. */
 export async function serve(file: string, name: string): Promise<void> {
-  // The last line of standard error is the reason that people read.
   process.on("uncaughtException", (error) => {
-    console.error(error instanceof Error ? error.stack : error);
-    console.error(`nothing caught this: ${reasonOf(error)}`);
+    console.error(error);
+    lastWords(`nothing caught this: ${reasonOf(error)}`);
     process.exit(1);
+  });
+  process.on("exit", (code) => {
+    if (code === UNSETTLED) lastWords(`${file} waits for something that never comes`);
   });
   const [attempts, answers, events] = ["PERAGO_ATTEMPTS", "PERAGO_ANSWERS", "PERAGO_EVENTS"].map(descriptor);
   const task = (await tasksOf(file)).get(name);
   if (!task) throw new TaskDefinitionError(`${file} has no task '${name}' any more; make the manifest anew`);
   new Server(task, attempts as number, answers as number, events as number).start();
+}
+
+let isSaid = false;
+
+/** The last line of standard error is the reason that people read; the first that is known is it. */
+function lastWords(text: string): void {
+  if (isSaid) return;
+  isSaid = true;
+  writeSync(process.stderr.fd, `${text}\n`);
 }
 
 function descriptor(variable: string): number {
@@ -49,38 +64,50 @@ class Server {
     this.input.on("data", (text: string) => this.take(text));
     // Perago has ended, or wants this program to end: nothing that still runs is wanted.
     this.input.on("end", () => process.exit(0));
+    process.on("exit", () => {
+      if (this.running) lastWords("the task ended the process; return a result or throw an error instead");
+    });
   }
 
   private take(text: string): void {
     const lines = (this.rest + text).split("\n");
     this.rest = lines.pop() ?? "";
-    for (const line of lines) this.hear(JSON.parse(line) as Line);
+    for (const line of lines) this.hear(line);
   }
 
-  private hear(line: Line): void {
-    if (!("cancel" in line)) void this.attempt(line);
+  private hear(text: string): void {
+    const line = JSON.parse(text) as Line;
+    if (!("cancel" in line)) void this.attempt(line, text);
     else if (line.cancel === this.running?.id) this.running.controller.abort();
   }
 
-  private async attempt(asked: Asked): Promise<void> {
+  private async attempt(asked: Asked, text: string): Promise<void> {
     const running = { id: asked.execution_id, controller: new AbortController() };
     this.running = running;
     const tell = (event: Event): void => {
       // What a function says after its attempt is nobody's.
       if (this.running === running) say(this.events, { execution_id: running.id, ...event });
     };
-    const given = await answer(this.task, asked, tell, running.controller.signal);
-    const isLeft = process.getActiveResourcesInfo().some((kind) => OF_AN_ATTEMPT.test(kind));
-    if (isLeft) tell({ type: "log", level: "warning", message: LEFT });
+    const found = inexact(text) ?? (await answer(this.task, asked, tell, running.controller.signal));
+    // What goes on must neither change the workspace nor meet the next attempt: Perago ends this program
+    // before it looks at the workspace, and starts another one.
+    if (found.last) tell({ type: "log", level: "warning", message: LEFT });
     this.running = undefined;
-    // Perago ends the program before it looks at the workspace, and starts another for the next attempt.
-    say(this.answers, { execution_id: asked.execution_id, ...given, ...(isLeft && { last: true }) });
+    say(this.answers, { execution_id: running.id, ...found });
   }
 }
 
-/** Timers and file operations belong to an attempt; connections may be kept for the next one. */
-const OF_AN_ATTEMPT = /^(Timeout|Immediate|FSReq.*)$/;
-const LEFT = "the task left timers or file operations behind; the program is started again, without them";
+const LEFT = "the task left timers or other work behind; the program is ended with it and started again";
+
+/** Refuse params that are other numbers once JavaScript has read them. */
+function inexact(text: string): Answer | undefined {
+  try {
+    exactJson(text);
+    return undefined;
+  } catch (error) {
+    return { error: `the params do not fit: ${(error as Error).message}`, terminal: true };
+  }
+}
 
 function say(descriptor: number, words: object): void {
   let bytes = Buffer.from(`${JSON.stringify(words)}\n`);

@@ -1,6 +1,7 @@
 /** `task` makes a function on a directory a task. */
 
 import * as z from "zod";
+import { branded } from "./brand.ts";
 import { checkDeclaration, type MetricSpec, type TaskControls, type WorkspaceSpec } from "./declaration.ts";
 import { TaskDefinitionError } from "./errors.ts";
 
@@ -42,7 +43,7 @@ export interface Context<Params, Directory> {
   /** A directory for this attempt alone, gone after it. */
   readonly tmp: string;
   /** Tell how much is done; people see it. */
-  readonly progress: (done: number, total?: number, unit?: string) => void;
+  readonly progress: (done: number, total: number, unit?: string) => void;
   readonly metrics: Metrics;
   readonly log: Log;
   /** Aborted when the attempt is not wanted any more. What takes long should listen to it. */
@@ -70,19 +71,32 @@ export interface TaskOptions<
   readonly metrics?: MetricSpec;
 }
 
-type Directory<Workspace> = Workspace extends object ? string : undefined;
-type Returned<Result extends z.ZodType> = Result extends AnyObject ? z.input<Result> | void : z.input<Result>;
+type Directory<Workspace> = [Workspace] extends [undefined]
+  ? undefined
+  : undefined extends Workspace
+    ? string | undefined
+    : string;
+/** Without a declared result it may be any object; where all of it is optional, it may be nothing. */
+type Returned<Result extends z.ZodType> = Result extends AnyObject
+  ? object | void
+  : object extends z.input<Result>
+    ? z.input<Result> | void
+    : z.input<Result>;
 
 export type Body<Params extends z.ZodType, Result extends z.ZodType, Workspace> = (
   context: Context<z.output<Params>, Directory<Workspace>>,
 ) => Returned<Result> | Promise<Returned<Result>>;
 
 /** A task: what was declared, and the function. */
-export class Task {
+export class Task<Params extends z.ZodType = z.ZodType, Result extends z.ZodType = z.ZodType> {
+  static {
+    branded(this, "Task");
+  }
+
   readonly name: string;
   readonly declared: TaskOptions<z.ZodType, z.ZodType, WorkspaceSpec | undefined>;
-  readonly params: z.ZodType;
-  readonly result: z.ZodType;
+  readonly params: Params;
+  readonly result: Result;
   readonly paramsSchema: JsonSchema;
   readonly resultSchema: JsonSchema;
   readonly body: (context: Context<unknown, string | undefined>) => unknown;
@@ -94,8 +108,8 @@ export class Task {
     }
     this.name = declared.name;
     this.declared = declared;
-    this.params = declared.params ?? anyObject();
-    this.result = declared.result ?? anyObject();
+    this.params = (declared.params ?? anyObject()) as Params;
+    this.result = (declared.result ?? anyObject()) as Result;
     // Params are described as they are given, results as they come out.
     this.paramsSchema = schemaOf(declared.name, "params", this.params, "input");
     this.resultSchema = schemaOf(declared.name, "result", this.result, "output");
@@ -110,7 +124,7 @@ export function task<
   Params extends z.ZodType = AnyObject,
   Result extends z.ZodType = AnyObject,
   const Workspace extends WorkspaceSpec | undefined = undefined,
->(options: TaskOptions<Params, Result, Workspace>, body: Body<Params, Result, Workspace>): Task {
+>(options: TaskOptions<Params, Result, Workspace>, body: Body<Params, Result, Workspace>): Task<Params, Result> {
   return new Task(options, body as Task["body"]);
 }
 
@@ -121,14 +135,24 @@ function anyObject(): AnyObject {
 function schemaOf(name: string, which: "params" | "result", schema: z.ZodType, io: "input" | "output"): JsonSchema {
   let made: JsonSchema;
   try {
-    made = z.toJSONSchema(schema, { io, target: "draft-2020-12" }) as JsonSchema;
+    made = z.toJSONSchema(schema, { io, target: "draft-2020-12", override: loosened }) as JsonSchema;
   } catch (error) {
     throw new TaskDefinitionError(
       `task '${name}': ${which} cannot be written as JSON Schema (${(error as Error).message}); use types that JSON has`,
     );
   }
-  if (made["type"] !== "object") {
+  if ("type" in made && made["type"] !== "object") {
     throw new TaskDefinitionError(`task '${name}': ${which} is not an object; wrap it, as in z.object({ value: ... })`);
   }
   return made;
+}
+
+/** Leave to Zod what other languages read in another way, or what Zod itself mends. */
+function loosened({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: Record<string, unknown> }): void {
+  delete jsonSchema["pattern"];
+  if (!Number.isInteger(jsonSchema["multipleOf"])) delete jsonSchema["multipleOf"];
+  const { def } = zodSchema._zod;
+  if (def.type === "catch" || ("coerce" in def && def.coerce)) {
+    for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
+  }
 }

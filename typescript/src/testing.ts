@@ -4,20 +4,23 @@ import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type * as z from "zod";
 import { answer, type Event } from "./attempt.ts";
+import { reasonOf } from "./errors.ts";
 import type { Guard } from "./guards.ts";
-import { matches } from "./paths.ts";
+import { checkPath, matches } from "./paths.ts";
 import type { Task } from "./task.ts";
 
 export type Status = "COMPLETED" | "FAILED" | "FAILED_WITH_TERMINAL_ERROR";
 
 /** What a run came to. */
-export interface Run {
+export interface Run<Result = unknown> {
   readonly status: Status;
   readonly completed: boolean;
   /** Why it failed; empty for a completed run. */
   readonly reason: string;
-  readonly result: unknown;
+  /** Undefined for a run that failed. */
+  readonly result: Result | undefined;
   /** The files of the repository afterwards, by their paths. A failed run changes none. */
   readonly files: ReadonlyMap<string, Buffer>;
   /** Progress, metrics and lines of the log, in their order. */
@@ -26,8 +29,8 @@ export interface Run {
   readonly unchecked: readonly string[];
 }
 
-export interface Given {
-  readonly params?: unknown;
+export interface Given<Params = unknown> {
+  readonly params?: Params;
   /** The files of the repository by their paths, those outside of the task's prefix too. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
   /** Aborting it is what a lost attempt does. */
@@ -36,10 +39,13 @@ export interface Given {
 }
 
 /** Run a task once. */
-export async function runTask(task: Task, given: Given = {}): Promise<Run> {
+export async function runTask<Params extends z.ZodType, Result extends z.ZodType>(
+  task: Task<Params, Result>,
+  given: Given<z.input<Params>> = {},
+): Promise<Run<z.output<Result>>> {
   const root = await mkdtemp(join(tmpdir(), "perago-"));
   try {
-    return await new Stage(task, root, given).run();
+    return (await new Stage(task, root, given).run()) as Run<z.output<Result>>;
   } finally {
     await rm(root, { recursive: true, force: true });
   }
@@ -59,7 +65,7 @@ class Stage {
     this.tmp = join(root, "tmp");
     this.given = given;
     const files = Object.entries(given.files ?? {});
-    this.before = new Map(files.map(([path, content]) => [path, Buffer.from(content)]));
+    this.before = new Map(files.map(([path, content]) => [checkPath("files", path), Buffer.from(content)]));
   }
 
   async run(): Promise<Run> {
@@ -70,7 +76,10 @@ class Stage {
       await mkdir(dirname(join(this.workspace, name)), { recursive: true });
       await writeFile(join(this.workspace, name), content);
     }
-    const unmet = violation(spec?.pre, [...input.keys()]);
+    // As Perago sends them: what JSON cannot say is not there.
+    const params: unknown = JSON.parse(JSON.stringify(this.given.params ?? {}));
+    const fitting = await this.task.params.safeParseAsync(params);
+    const unmet = fitting.success && violation(spec?.pre, [...input.keys()]);
     if (unmet) return this.ended("FAILED_WITH_TERMINAL_ERROR", `pre guardrail: ${unmet}`);
     const id = randomUUID().replaceAll("-", "");
     const attempt = {
@@ -83,8 +92,6 @@ class Stage {
       input_ref: spec ? "0".repeat(64) : null,
       deadline: null,
     };
-    // As Perago sends them: what JSON cannot say is not there.
-    const params: unknown = JSON.parse(JSON.stringify(this.given.params ?? {}));
     const asked = { execution_id: id, workspace: spec ? this.workspace : null, params, attempt, tmp: this.tmp };
     const signal = this.given.signal ?? new AbortController().signal;
     const found = await answer(this.task, asked, (event) => this.events.push(event), signal);
@@ -93,9 +100,8 @@ class Stage {
         ? this.ended("FAILED_WITH_TERMINAL_ERROR", `body: TaskTerminalError: ${found.error}`)
         : this.ended("FAILED", `body: TaskFailed: ${found.error}`);
     }
-    const left = await contents(this.workspace);
-    if (typeof left === "string") return this.ended("FAILED", `scan: ${left}`);
-    const output = new Map([...left].filter(([name]) => !this.isExcluded(name)));
+    const output = await contents(this.workspace, (name) => this.isExcluded(name)).catch(reasonOf);
+    if (typeof output === "string") return this.ended("FAILED", `scan: ${output}`);
     const lost = [...output.keys()].find((name) => !this.isIncluded(name));
     if (lost) return this.ended("FAILED", `scan: file '${lost}' is outside the task's include patterns and would be lost`);
     const broken = violation(spec?.post, [...output.keys()]);
@@ -141,11 +147,12 @@ function violation(guards: readonly Guard[] | undefined, files: readonly string[
 }
 
 /** Read a directory, or say why it cannot be published. */
-async function contents(root: string): Promise<Map<string, Buffer> | string> {
+async function contents(root: string, isExcluded: (name: string) => boolean): Promise<Map<string, Buffer> | string> {
   const found = new Map<string, Buffer>();
   for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
     const name = path.slice(root.length + 1);
+    if (isExcluded(name)) continue;
     if (entry.isFile()) found.set(name, await readFile(path));
     else if (!entry.isDirectory()) return `'${name}' is neither a file nor a directory`;
   }

@@ -63,5 +63,23 @@ test("null is left out where it says nothing, and refused where it does", () => 
   const nullable = task({ ...GIVEN, params: z.object({ a: z.string().nullable().default(null) }) }, () => ({}));
   assert.ok(!manifest("x.ts", [nullable], []).includes("default"));
   const literal = task({ ...GIVEN, params: z.object({ a: z.literal([null, "x"]) }) }, () => ({}));
-  assert.throws(() => manifest("x.ts", [literal], []), /use .nullable\(\) instead/);
+  assert.throws(() => manifest("x.ts", [literal], []), /params.properties.a.enum.0 is null, which a manifest cannot say/);
+});
+
+test("what only Zod can say is left to Zod", () => {
+  const params = z.object({
+    a: z.string().regex(/^\p{L}+$/u),
+    b: z.coerce.number(),
+    c: z.number().multipleOf(0.1),
+    d: z.string().catch("x"),
+  });
+  const text = manifest("x.ts", [task({ ...GIVEN, params }, () => ({}))], []);
+  assert.ok(!/pattern|multipleOf|default/.test(text), text);
+  assert.match(text, /\[task.params.properties.b\]\n\n/);
+});
+
+test("a union of objects, or an object with a name, is one", () => {
+  const one = z.object({ kind: z.literal("a") }).meta({ id: "One" });
+  task({ ...GIVEN, params: z.discriminatedUnion("kind", [one, z.object({ kind: z.literal("b") })]) }, () => ({}));
+  task({ ...GIVEN, params: one }, () => ({}));
 });

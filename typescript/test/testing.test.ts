@@ -1,9 +1,13 @@
 /** A task behaves in the test kit as it does under Perago. */
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createWriteStream } from "node:fs";
 import { readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import * as z from "zod";
 import { forbidGlob, requireFile, requireRows, task, TaskFailed, TaskTerminalError } from "../src/index.ts";
 import { runTask } from "../src/testing.ts";
@@ -15,7 +19,7 @@ const upper = task(
     name: "upper",
     ownerEmail: "text@example.com",
     params: z.object({ do: z.string().default("write") }),
-    result: z.object({ size: z.int() }),
+    result: z.looseObject({ size: z.int() }),
     workspace: { prefix: "/in", pre: [requireFile("a.txt")], post: [forbidGlob("*.tmp"), requireRows("t")], exclude: ["x/**"] },
   },
   async ({ workspace, params, progress, metrics, log, signal, attempt }) => {
@@ -48,6 +52,24 @@ const upper = task(
       case "forget":
         void writeFile(out, "x".repeat(10_000_000));
         break;
+      case "open":
+        createWriteStream(out).write("half");
+        await sleep(20);
+        break;
+      case "child":
+        spawn("sleep", ["0.3"]);
+        break;
+      case "worker":
+        new Worker("setTimeout(() => {}, 300)", { eval: true });
+        break;
+      case "nan":
+        return { size: 1, more: Number.NaN };
+      case "map":
+        return { size: 1, more: new Map() };
+      case "cause":
+        throw new Error("outer", { cause: new Error("inner\n  lines") });
+      case "object":
+        throw { code: 5 };
       case "lie":
         return { size: "much" } as unknown as { size: number };
       case "wait":
@@ -76,7 +98,14 @@ const FAILURES: readonly (readonly [string, string, RegExp])[] = [
   ["fail", "FAILED", /^body: TaskFailed: no song$/],
   ["never", "FAILED_WITH_TERMINAL_ERROR", /^body: TaskTerminalError: no song$/],
   ["throw", "FAILED", /^body: TaskFailed: RangeError: too far$/],
-  ["forget", "FAILED", /await all of them/],
+  ["forget", "FAILED", /still going on: a file operation.*; await it$/],
+  ["open", "FAILED", /still going on: b.txt, which is open for writing; await it$/],
+  ["child", "FAILED", /still going on: a child process; await it$/],
+  ["worker", "FAILED", /still going on: a worker thread; await it$/],
+  ["nan", "FAILED", /the result.more is NaN, which JSON cannot say/],
+  ["map", "FAILED", /the result.more is a Map, which JSON cannot say/],
+  ["cause", "FAILED", /^body: TaskFailed: Error: outer \(Error: inner lines\)$/],
+  ["object", "FAILED", /^body: TaskFailed: \{ code: 5 \}$/],
   ["lie", "FAILED", /the result does not fit: size: /],
   ["temporary", "FAILED", /^post guardrail: 'b.tmp' matches/],
   ["link", "FAILED", /^scan: 'b.txt' is neither a file nor a directory/],
@@ -92,7 +121,7 @@ for (const [what, status, reason] of FAILURES) {
 }
 
 test("params that do not fit are terminal, and so is an input that breaks a guard", async () => {
-  const wrong = await runTask(upper, { params: { do: 1 }, files: FILES });
+  const wrong = await runTask(upper, { params: { do: 1 } as unknown as { do: string }, files: FILES });
   assert.equal(wrong.status, "FAILED_WITH_TERMINAL_ERROR");
   assert.match(wrong.reason, /the params do not fit: do: /);
   const missing = await runTask(upper, { files: { "other.txt": "" } });
@@ -123,4 +152,16 @@ test("a task without a workspace has none, and one that only reads changes nothi
     await writeFile(join(workspace, "new.txt"), "");
   });
   assert.deepEqual(text((await runTask(reading, { files: FILES })).files), FILES);
+});
+
+test("params and results have the types that were declared", async () => {
+  const run = await runTask(upper, { params: { do: "write" }, files: FILES });
+  const size: number | undefined = run.result?.size;
+  assert.equal(size, 3);
+  // @ts-expect-error: no such param
+  await runTask(upper, { params: { doo: "write" }, files: FILES });
+});
+
+test("files lie in the repository", async () => {
+  await assert.rejects(runTask(upper, { files: { "../out.txt": "" } }), /the path has the segment '..'/);
 });
