@@ -166,6 +166,11 @@ REFUSED = {
     "a name with a mark": (loop("again", "true", simple("a__1")), "__ marks the rounds"),
     "keepLastN": (loop("again", "true", STEP, keepLastN=2), "inputParameters.keepLastN would"),
     "items": ({**loop("again", "true", STEP), "items": "${workflow.input.x}"}, "items is not hon"),
+    "items as input": (loop("again", "true", STEP, items=[1]), "inputParameters.items would"),
+    "a return": (loop("again", "return true", STEP), "loopCondition is not JavaScript"),
+    "two brackets": (loop("again", "}{", STEP), "loopCondition is not JavaScript"),
+    "an expression": (loop("again", "'${a.output.x}' < 3", STEP), "has ${...}, which is not"),
+    "half a letter": (loop("again", "\ud800", STEP), "loopCondition is not JavaScript"),
     "_items": (loop("again", "true", STEP, _items=[1]), "inputParameters._items would"),
     "optional": ({**loop("again", "true", STEP), "optional": True}, "optional is not honoured"),
     "a lonely join": (loop("again", "true", join("j", "a")), "JOIN without a FORK_JOIN"),
@@ -189,6 +194,22 @@ REFUSED = {
 def test_a_loop_that_cannot_be_run_is_refused(name: str) -> None:
     task, problem = REFUSED[name]
     assert problem in refused(task)
+
+
+@pytest.mark.parametrize("name", ["a__1", "a__20"])
+def test_a_step_that_is_named_like_a_round_is_refused(name: str) -> None:
+    for tasks in (
+        (simple(name), loop("again", "true", STEP)),
+        (loop("again", "true", STEP), simple(name)),
+    ):
+        assert f"{name!r} is the name of a round of a loop's step" in refused(*tasks)
+    parsed(loop("again", "true", STEP), simple("b__1"), simple("a__x"))
+
+
+@pytest.mark.parametrize("text", ["5n", r"'\ud800'", "'\0'"])
+def test_what_python_has_no_value_for_is_an_error_of_the_script(text: str) -> None:
+    with pytest.raises(ScriptError):
+        evaluate(text, {})
 
 
 def test_without_the_engine_scripts_are_refused_with_the_fix(

@@ -26,6 +26,7 @@ _LIFE = "tests/lifecycle/test_attempt.py -k 'embedded and ({})'"
 _PUB = "tests/protocol/test_publication.py"
 _EMBEDDED = "src/perago/stores/embedded"
 _PROTOCOL = "src/perago/protocol"
+_PROGRAMS = "src/perago/programs"
 _CONTRACT = "tests/contract/test_{}.py -k 'embedded and ({})'"
 
 MUTANTS = (
@@ -777,5 +778,111 @@ MUTANTS = (
         "            if arrived:\n",
         "            if False:\n",
         "tests/power",
+    ),
+    # --- Q: programs ------------------------------------------------------------------------------
+    Mutant(
+        "Q3",
+        "a program sees the worker's environment",
+        f"{_PROGRAMS}/scratch.py",
+        '        "PATH": os.defpath,\n',
+        '        **os.environ,\n        "PATH": os.defpath,\n',
+        "tests/programs/test_running.py -k q3",
+    ),
+    Mutant(
+        "Q3",
+        "a program does not start in the workspace",
+        f"{_PROGRAMS}/running.py",
+        "directory = call.workspace or scratch.home",
+        "directory = scratch.home",
+        "tests/programs/test_running.py -k 'q3 or q4'",
+    ),
+    Mutant(
+        "Q3",
+        "a program inherits standard input",
+        f"{_PROGRAMS}/launcher.py",
+        "            os.dup2(nothing, 0)\n",
+        "",
+        "tests/programs/test_running.py -k q3",
+    ),
+    Mutant(
+        "Q5",
+        "no exit code is terminal",
+        f"{_PROTOCOL}/program.py",
+        "TERMINAL_EXIT: Final = 65",
+        "TERMINAL_EXIT: Final = 1065",
+        "tests/programs/test_running.py -k q5",
+    ),
+    Mutant(
+        "Q5",
+        "a failed program has succeeded",
+        f"{_PROTOCOL}/program.py",
+        "    if end.code:\n        raise failure_of(end)\n",
+        "",
+        "tests/programs/test_running.py -k q5",
+    ),
+    Mutant(
+        "Q6",
+        "a flood of metrics is recorded",
+        f"{_PROGRAMS}/event_lines.py",
+        "            if self._metrics > MOST_METRICS:\n                return None\n",
+        "",
+        "tests/programs/test_running.py -k q6",
+    ),
+    Mutant(
+        "Q7",
+        "a launcher adopts no orphans",
+        f"{_PROGRAMS}/launcher.py",
+        "        _prctl(_ADOPT_ORPHANS, 1)\n    line",
+        "        pass\n    line",
+        "tests/programs/test_ending.py -k q7",
+    ),
+    Mutant(
+        "Q7",
+        "what a program left is not ended",
+        f"{_PROGRAMS}/launcher.py",
+        "            for number in (signal.SIGSTOP, signal.SIGKILL):\n"
+        "                for pid in alive:\n",
+        "            for number in ():\n                for pid in alive:\n",
+        "tests/programs/test_ending.py -k q7",
+    ),
+    Mutant(
+        "Q7",
+        "a lost attempt is not asked to end",
+        f"{_PROGRAMS}/launcher.py",
+        "                    os.killpg(self._pid, signal.SIGTERM)\n",
+        "                    pass\n",
+        "tests/programs/test_ending.py -k q7",
+    ),
+    Mutant(
+        "Q8",
+        "an answer to another attempt is taken",
+        f"{_PROGRAMS}/serving.py",
+        'if found.get("execution_id") != self._call.execution_id:',
+        "if False:",
+        "tests/programs/test_serving.py -k q8",
+    ),
+    Mutant(
+        "Q8",
+        "what an attempt left stays for the next",
+        f"{_PROGRAMS}/serving.py",
+        "        left = self._children()\n",
+        "        left: set[int] = set()\n",
+        "tests/programs/test_serving.py -k q8",
+    ),
+    Mutant(
+        "Q8",
+        "a program that asks to be ended goes on",
+        f"{_PROGRAMS}/serving.py",
+        'if left or answer.get("last") is True:',
+        "if left:",
+        "tests/programs/test_serving.py -k q8",
+    ),
+    Mutant(
+        "S2",
+        "a directory in the place of a file is that file",
+        "src/perago/filesystem/trees.py",
+        'return path if stat.S_ISDIR(found.st_mode) else ""',
+        'return ""',
+        "tests/workspace/test_scan.py -k takes_the_place",
     ),
 )

@@ -113,8 +113,17 @@ class _Chain:
                     f"{self.source}: task {name!r} writes branch {target[1]!r} of repository"
                     f" {target[0]!r} after {writer!r} did, and does not read its output: it would"
                     " replace it",
-                    remedy=f'give {name!r} "workspace": "${{{writer}.output.workspace}}"',
+                    remedy=self._remedy(name, writer),
                 )
+
+    def _remedy(self, name: str, writer: str) -> str:
+        if any({name, writer} <= loop for loop in self.loops):
+            # Its own output is not there in the first round: a variable is.
+            return (
+                f"keep the workspace in a variable: SET_VARIABLE before the loop and behind"
+                f' {writer!r} in it, and give {name!r} "workspace": "${{workflow.variables.NAME}}"'
+            )
+        return f'give {name!r} "workspace": "${{{writer}.output.workspace}}"'
 
     def _with_ancestors(self, name: str) -> frozenset[str]:
         """Name a writer and those whose output it builds on."""

@@ -85,10 +85,18 @@ def check_script(fields: Fields, key: str) -> str:
         raise fields.refuse(
             key, "is JavaScript, which is not installed here", "install 'perago[javascript]'"
         )
-    context = _context()
-    context.set("script", script)
+    if "${" in script and "`" not in script:
+        raise fields.refuse(
+            key,
+            "has ${...}, which is not filled in inside a script",
+            "name it in inputParameters and write $.name",
+        )
     try:
+        context = _context()
+        context.set("script", script)
         context.eval("new Function(script); true")
+        # A function may have a ``return``, a script may not.
+        context.eval("(0, eval)(`if (false) {\\n${script}\\n}`); true")
     except _errors() as error:
         raise fields.refuse(key, f"is not JavaScript: {_line(error)}", f"correct {key}") from None
     return script
@@ -98,8 +106,8 @@ def evaluate(script: str, given: Mapping[str, object]) -> object:
     """Run a script over ``$``; return a text, a number, a truth value, None, or something else."""
     _refuse_large(given)
     context = _context()
-    context.set("$", json.dumps(given))
     try:
+        context.set("$", json.dumps(given))
         context.eval(_PRELUDE)
         return context.eval(script)
     except _errors() as error:
@@ -169,8 +177,12 @@ def _context() -> Any:
 def _errors() -> tuple[type[Exception], ...]:
     import quickjs  # noqa: PLC0415 - it needs the extra
 
-    return (quickjs.JSException,)
+    # The last ones are of values that Python has not, such as 5n or half a letter.
+    return (quickjs.JSException, TypeError, ValueError, SystemError)
 
 
 def _line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    said = str(error).strip().partition("\n")[0]
+    if said == "InternalError: interrupted":
+        return f"it took more than {SECONDS} seconds"
+    return said

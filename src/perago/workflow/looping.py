@@ -7,12 +7,13 @@ from typing import Final
 
 from perago.workflow.fields import Fields
 from perago.workflow.records import TaskRecord
-from perago.workflow.tasks import LoopTask, Tasks, every
+from perago.workflow.tasks import LoopTask, Tasks, WorkflowTask, every
 
 ROUND: Final = "iteration"
 _MARK: Final = "__"
 _NOT_HERE: Final = {
     "keepLastN": "would remove attempts of earlier rounds",
+    "items": "would count the rounds in another way",
     "_items": "would count the rounds in another way",
 }
 
@@ -35,6 +36,22 @@ def check_loop(fields: Fields, given: Mapping[str, object], body: Tasks) -> None
                 f"has the task {task.reference_name!r}: {_MARK} marks the rounds of a loop",
                 "choose another taskReferenceName",
             )
+
+
+def like_a_round(tasks: Tasks) -> WorkflowTask | None:
+    """Return a task that is named like a round of another: both would be one."""
+    all_tasks = list(every(tasks))
+    rounds = {
+        task.reference_name
+        for loop in all_tasks
+        if isinstance(loop, LoopTask)
+        for task in every(loop.body)
+    }
+    for task in all_tasks:
+        name, mark, number = task.reference_name.rpartition(_MARK)
+        if mark and number.isdecimal() and name in rounds:
+            return task
+    return None
 
 
 def rounds_of(loop: LoopTask, tasks: Iterable[TaskRecord]) -> list[TaskRecord]:

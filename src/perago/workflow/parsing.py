@@ -15,7 +15,7 @@ from perago.workflow.kinds import (
     check_workflow_fields,
     kind_of,
 )
-from perago.workflow.looping import check_loop
+from perago.workflow.looping import check_loop, like_a_round
 from perago.workflow.order import order_of
 from perago.workflow.references import check_references
 from perago.workflow.spelling import close_to
@@ -226,6 +226,12 @@ def _refuse_twins(source: str, tasks: Tasks) -> None:
                 f"{source}: {task.where}.taskReferenceName is also used by {first.where}",
                 remedy="give every task its own taskReferenceName",
             )
+    if alike := like_a_round(tasks):
+        raise WorkflowDefinitionError(
+            f"{source}: {alike.where}.taskReferenceName {alike.reference_name!r} is the name of a"
+            " round of a loop's step",
+            remedy="choose another taskReferenceName",
+        )
 
 
 def _refuse_stray_joins(source: str, tasks: Tasks) -> None:

@@ -47,11 +47,8 @@ def check_wait(fields: Fields) -> None:
         if key not in {DURATION, UNTIL}:
             raise fields.refuse(key, "is not input of a WAIT task", f"remove {key}")
     if len(fields.data) != 1:
-        raise fields.refuse(
-            "",
-            "must have either duration or until: nothing here completes a WAIT from outside",
-            f"give {_A_DURATION}",
-        )
+        why = "not both" if fields.data else "nothing here completes a WAIT from outside"
+        raise fields.refuse("", f"must have duration or until: {why}", f"give {_A_DURATION}")
     ((key, value),) = fields.data.items()
     text = fields.text(key)
     if "${" not in text:
@@ -70,7 +67,10 @@ def due_at(given: Mapping[str, object], since: float) -> float:
     if duration is None or not str(duration).strip() or found is None:
         raise WaitInputError(f"duration {duration!r} is not {_A_DURATION}")
     parts = {unit: int(number) for unit, number in found.groupdict("0").items()}
-    return since + timedelta(**parts).total_seconds()
+    try:
+        return since + timedelta(**parts).total_seconds()
+    except OverflowError:
+        raise WaitInputError(f"duration {duration!r} is longer than can be waited") from None
 
 
 def _moment(text: str) -> float:
