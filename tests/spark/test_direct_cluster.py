@@ -141,7 +141,7 @@ def assert_written_once(run: Run) -> None:
 # All executors of a local cluster are on one host, where Spark makes no twins.
 @pytest.mark.parametrize(
     ("cluster", "how"),
-    [*((kind, "fails") for kind in KINDS), ("standalone", "straggles")],
+    [*((kind, "fails") for kind in KINDS if ALL), ("standalone", "straggles")],
     indirect=["cluster"],
 )
 def test_x4_a_task_that_runs_twice_is_written_once(

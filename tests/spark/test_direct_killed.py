@@ -21,6 +21,7 @@ from perago.dev import LakeFSEndpoint
 from perago.spark import direct
 from perago.spark.jvm import JVM
 from perago.testing import Lab
+from tests.faults.paths import ALL
 from tests.faults.proxy import Exchange, Pass, Proxy, Rule
 from tests.lakefs_lab import ArrangedLakeFS, new_name
 from tests.patience import LIMIT
@@ -120,17 +121,22 @@ def say(process: subprocess.Popen[str], line: str) -> None:
     process.stdin.flush()
 
 
+PLACES = {
+    "task commit": (direct.MAGIC, TASK_COMMIT, False),
+    "job commit": (direct.MAGIC, JOB_COMMIT, True),
+    "after job commit": (direct.MAGIC, AFTER_JOB_COMMIT, True),
+    "sending": ("", SENDING, False),
+    "sent": ("", SENDING, True),
+    "all sent": ("", AFTER_JOB_COMMIT, True),
+}
+CHOSEN = [*PLACES] if ALL else ["task commit", "sent"]
+"""One of each committer; ``make faults`` has them all."""
+
+
 @pytest.mark.parametrize(
     ("executor", "at", "forward"),
-    [
-        (direct.MAGIC, TASK_COMMIT, False),
-        (direct.MAGIC, JOB_COMMIT, True),
-        (direct.MAGIC, AFTER_JOB_COMMIT, True),
-        ("", SENDING, False),
-        ("", SENDING, True),
-        ("", AFTER_JOB_COMMIT, True),
-    ],
-    ids=["task commit", "job commit", "after job commit", "sending", "sent", "all sent"],
+    [PLACES[name] for name in CHOSEN],
+    ids=CHOSEN,
     indirect=["executor"],
 )
 def test_x2_an_executor_killed_there_publishes_nothing_and_the_retry_is_exact(
