@@ -84,7 +84,7 @@ def on_conductor(client: ConductorClient, case: Case) -> Json:
         _task(
             task["referenceTaskName"],
             task["retryCount"],
-            task["status"],
+            _settled(task),
             task["inputData"],
             task["outputData"],
         )
@@ -92,6 +92,14 @@ def on_conductor(client: ConductorClient, case: Case) -> Json:
     ]
     reason = found.get("reasonForIncompletion") or ""
     return _described(found["status"], found.get("output") or {}, reason, tasks)
+
+
+def _settled(task: Mapping[str, Any]) -> str:
+    """Return the status of a task; a JOIN that the server looks at between the failure of a step
+    and the end of the workflow has failed, too, and is cancelled otherwise.
+    """
+    status = str(task["status"])
+    return "CANCELED" if (task["taskType"], status) == ("JOIN", "FAILED") else status
 
 
 def here(directory: Path, case: Case) -> Json:

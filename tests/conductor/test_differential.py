@@ -253,7 +253,16 @@ CASES: Final = {
 }
 
 
+TRIES = 4
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_both_brokers_do_the_same(name: str, truth: ConductorClient, tmp_path: Path) -> None:
     register(truth)
-    assert here(tmp_path, CASES[name]) == on_conductor(truth, CASES[name])
+    local = here(tmp_path, CASES[name])
+    # The server decides in several threads: what becomes of a step that is cut short depends on
+    # which of them is first. What happens here has to be one of the things that happen there.
+    for _ in range(TRIES - 1):
+        if local == on_conductor(truth, CASES[name]):
+            return
+    assert local == on_conductor(truth, CASES[name])
