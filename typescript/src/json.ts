@@ -43,11 +43,14 @@ function first<T>(items: Iterable<T>, problem: (item: T) => string | undefined):
   return undefined;
 }
 
-/** Parse JSON; a whole number that JavaScript cannot hold is an error, not another number. */
-export function exactJson(text: string): unknown {
-  return JSON.parse(text, (key: string, value: unknown, context?: { readonly source?: string }) => {
-    if (typeof value !== "number" || Number.isSafeInteger(value) || !Number.isInteger(value)) return value;
-    if (context?.source !== undefined && !/^-?\d+$/.test(context.source)) return value;
-    throw new RangeError(`${key} is ${context?.source ?? value}, which JavaScript cannot hold exactly; send it as a text`);
+/** Parse JSON, and say which whole number JavaScript cannot hold: it is another number by now. */
+export function exactJson(text: string): { readonly value: unknown; readonly problem: string | undefined } {
+  let problem: string | undefined;
+  const value: unknown = JSON.parse(text, (key: string, each: unknown, context?: { readonly source?: string }) => {
+    if (typeof each !== "number" || Number.isSafeInteger(each) || !Number.isInteger(each)) return each;
+    if (context?.source !== undefined && !/^-?\d+$/.test(context.source)) return each;
+    problem ??= `${key} is ${context?.source ?? each}, which JavaScript cannot hold exactly; send it as a text`;
+    return each;
   });
+  return { value, problem };
 }

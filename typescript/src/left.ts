@@ -9,7 +9,7 @@ const KEPT = /^(TCP|TLS|Pipe|TTY|UDP|HTTP|Signal|FSEvent|StatWatcher)/;
 const TIMERS = /^(Timeout|Immediate)$/;
 const WRITING = 0o3;
 
-export type Counts = ReadonlyMap<string, number>;
+type Counts = ReadonlyMap<string, number>;
 
 /** Node lists no worker threads, but tells when one begins. */
 const threads = new Set<Worker>();

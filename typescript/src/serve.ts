@@ -76,19 +76,20 @@ class Server {
   }
 
   private hear(text: string): void {
-    const line = JSON.parse(text) as Line;
-    if (!("cancel" in line)) void this.attempt(line, text);
+    const { value, problem } = exactJson(text);
+    const line = value as Line;
+    if (!("cancel" in line)) void this.attempt(line, problem);
     else if (line.cancel === this.running?.id) this.running.controller.abort();
   }
 
-  private async attempt(asked: Asked, text: string): Promise<void> {
+  private async attempt(asked: Asked, problem: string | undefined): Promise<void> {
     const running = { id: asked.execution_id, controller: new AbortController() };
     this.running = running;
     const tell = (event: Event): void => {
       // What a function says after its attempt is nobody's.
       if (this.running === running) say(this.events, { execution_id: running.id, ...event });
     };
-    const found = inexact(text) ?? (await answer(this.task, asked, tell, running.controller.signal));
+    const found = problem ? inexact(problem) : await answer(this.task, asked, tell, running.controller.signal);
     // What goes on must neither change the workspace nor meet the next attempt: Perago ends this program
     // before it looks at the workspace, and starts another one.
     if (found.last) tell({ type: "log", level: "warning", message: LEFT });
@@ -100,13 +101,8 @@ class Server {
 const LEFT = "the task left timers or other work behind; the program is ended with it and started again";
 
 /** Refuse params that are other numbers once JavaScript has read them. */
-function inexact(text: string): Answer | undefined {
-  try {
-    exactJson(text);
-    return undefined;
-  } catch (error) {
-    return { error: `the params do not fit: ${(error as Error).message}`, terminal: true };
-  }
+function inexact(problem: string): Answer {
+  return { error: `the params do not fit: ${problem}`, terminal: true };
 }
 
 function say(descriptor: number, words: object): void {
