@@ -798,10 +798,10 @@ MUTANTS = (
     ),
     Mutant(
         "Q3",
-        "a program inherits standard input",
+        "a program has no standard input",
         f"{_PROGRAMS}/launcher.py",
         "            os.dup2(nothing, 0)\n",
-        "",
+        "            os.close(0)\n",
         "tests/programs/test_running.py -k q3",
     ),
     Mutant(
