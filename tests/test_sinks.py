@@ -55,6 +55,8 @@ NEEDS_NOT = {
     "perago.process.killing": "points of tests",
     "perago.filesystem.roots": "marks of directories, and what is given to write privately",
     "perago.workspace.markers": "names of attempts",
+    "perago.human.attempts": "the marker of a taken directory",
+    "perago.human.directory": "names of an attempt, a version and a person; no params",
     "perago.workspace.roots": "marks of directories",
     "perago.workspace.stamps": "a probe of the file system",
     "perago.cli.ending": "warnings, through perago.cli.screen",

@@ -19,10 +19,12 @@ from typing import Any
 from perago.errors import PeragoError
 from perago.history.event_log import EventLog
 from perago.process.killing import VARIABLE
+from perago.protocol.paths import MARKER
 from perago.stores.lakefs.action import KEY, render
 from perago.stores.lakefs.installing import install_fence
 from perago.tasks.bodies import ProgramBody
 from perago.tasks.manifest import load_manifest
+from perago.workspace.owner import is_alive
 from tests import injection
 from tests.faults import act_body
 from tests.faults.acts_of import after, given
@@ -299,9 +301,17 @@ class Rig(Stage):
         yield from self.told_or_touched(execution)
         if staging := self.staging(self.met(begun).workspace):
             yield f"V7: staging branches are left: {staging}"
-        ids = [task["taskId"] for task in execution["tasks"]]
-        if attempt_dirs := [name for name in self.attempt_dirs() if name.startswith(tuple(ids))]:
+        ids = tuple(task["taskId"] for task in execution["tasks"])
+        with suppress(AssertionError):  # Those of dead executors are swept in a moment.
+            eventually(lambda: not any(map(is_of_program, self.left_of(ids))), "a swept root")
+        if attempt_dirs := self.left_of(ids):
             yield f"V7: attempt directories are left: {attempt_dirs}"
+
+    def left_of(self, ids: tuple[str, ...]) -> list[str]:
+        """Find attempt directories of tasks, but for those of programs that still serve."""
+        roots = {worker.root for worker in self.workers if worker.root.exists()}
+        found = [path for root in roots for path in root.iterdir() if path.name.startswith(ids)]
+        return [path.name for path in found if path.is_dir() and not serves(path)]
 
     def statuses(self, begun: Begun) -> list[str]:
         return [status for status, _ in self.tasks(self.met(begun).workflow_id)]
@@ -322,6 +332,20 @@ class Rig(Stage):
         for one in log.of_workflow(begun.workflow_id):
             found.setdefault(one.execution_id, []).append(one.event.title)
         return list(found.values())
+
+
+def is_of_program(name: str) -> bool:
+    """Tell the directory of a program that serves from that of an attempt."""
+    return name.endswith("-program")
+
+
+def serves(path: Path) -> bool:
+    """Tell whether a directory is of a program that lives on with its executor."""
+    try:
+        marker = json.loads((path / MARKER).read_text())
+    except (OSError, ValueError):  # It is going.
+        return False
+    return is_of_program(path.name) and is_alive(marker["owner_pid"], marker["owner_token"])
 
 
 def children(worker: Worker) -> list[int]:

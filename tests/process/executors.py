@@ -163,6 +163,12 @@ def _close_all(_: object, send: Send) -> None:
     time.sleep(600)  # until its owner ends it
 
 
+def _replace_line(_: object, send: Send) -> None:
+    """Put something that swallows all in the place of the line, as a body may."""
+    with process_state.own().kept():
+        os.dup2(os.open(os.devnull, os.O_RDWR), channel())
+
+
 def _close_and_reuse(path: Any, send: Send) -> None:
     """Close the channel and open a file, which gets its number."""
     line = channel()
@@ -238,6 +244,7 @@ DEEDS: dict[str, Callable[[Any, Send], None]] = {
     "half_and_stop": _half_and_stop,
     "close_all": _close_all,
     "close_and_reuse": _close_and_reuse,
+    "replace_line": _replace_line,
     "nested": _nested,
     "lower": _lower,
     "change": _change,

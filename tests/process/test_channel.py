@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from perago.process import messages
 from perago.process.channel import ExecutorsEnd, OwnersEnd, framed
+from perago.process.executor import LINE_LOST
 from perago.process.messages import BadMessageError, Done, ReceivedMessages, body_of, decode, encode
 from perago.process.reports import Died, Finished, Message, Output
 from perago.protocol.outcome import Outcome
@@ -217,6 +218,20 @@ def test_v6_a_closed_line_is_not_written_to_when_its_number_is_a_file(
     (*_, last) = reports_until(one, Died)
     assert isinstance(last, Died)
     assert file.read_bytes() == b""
+
+
+def test_v1_an_executor_whose_line_was_replaced_does_nothing_more(
+    pool: Pool, tmp_path: Path
+) -> None:
+    """What it had open is gone with the line: it would publish and log into another file."""
+    one = pool()
+    (executor_id,) = idle(one)
+    went_on = tmp_path / "went-on"
+    one.submit(claim("e1", replace_line=1, touch=str(went_on)), executor_id)
+    (*_, last) = reports_until(one, Died)
+    assert isinstance(last, Died)
+    assert last.how == f"exit code {LINE_LOST}"
+    assert not went_on.exists()
 
 
 def test_a_big_claim_for_an_executor_that_stands_still(pool: Pool) -> None:

@@ -179,6 +179,24 @@ def test_q8_one_that_never_starts_is_told(lab: Lab, declare: Declare) -> None:
     assert "the program cannot be started" in run.reason
 
 
+@pytest.mark.parametrize("do", ["last", "crash", "leave", "closed"])
+def test_v7_what_a_program_had_for_itself_goes_with_it(lab: Lab, declare: Declare, do: str) -> None:
+    step = declare(SERVER, MORE)
+    lab.run(step)
+    assert len(attempt_dirs(lab)) == 1, "it is there for the next attempt"
+    lab.run(step, {"do": do})
+    assert attempt_dirs(lab) == []
+
+
+def test_v7_what_one_that_never_starts_would_have_had_goes(lab: Lab, declare: Declare) -> None:
+    lab.run(declare(more='serve = true\ncommand = ["no-such-program"]'))
+    assert attempt_dirs(lab) == []
+
+
+def attempt_dirs(lab: Lab) -> list[Path]:
+    return [path for path in lab.attempt_dirs.iterdir() if path.is_dir()]
+
+
 def test_q8_it_ends_with_its_executor(lab: Lab, declare: Declare, tmp_path: Path) -> None:
     lab.run(declare(SERVER, MORE))
     assert processes_with(str(tmp_path / "lab"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import sys
 import time
@@ -147,6 +148,12 @@ def _hold_the_gil(params: Params) -> None:
         re.match(r"(a+)+$", "a" * 64 + "b")
 
 
+def _use_no_more_descriptors(params: Params) -> None:
+    """Lower a limit for good: nothing can be opened, so nothing can be removed either."""
+    if _first(params):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+
+
 def _big(params: Params) -> None:
     params.text = "x" * int(params.seconds)
 
@@ -182,6 +189,7 @@ DEEDS = {
     "fork and leave": _fork_and_leave,
     "memory": _memory,
     "gil": _hold_the_gil,
+    "no descriptors": _use_no_more_descriptors,
     "big": _big,
     "print": _print,
 }

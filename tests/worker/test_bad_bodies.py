@@ -47,6 +47,18 @@ def test_r3_a_body_that_ends_or_doubles_its_executor(stage: Stage, do: str, reas
     assert stage.attempt_dirs() == []
 
 
+def test_v7_what_an_executor_cannot_remove_any_more_is_removed_for_it(stage: Stage) -> None:
+    """Not by the next sweep, which may be an hour away."""
+    stage.register()
+    workspace = stage.workspace()
+    worker = stage.start("-j", "1")
+    path = str(stage.directory / "a")
+    workflow = harmful(stage, "write", workspace=workspace, do="no descriptors", path=path)
+    stage.completed(workflow)
+    eventually(lambda: stage.attempt_dirs() == [], "the removal for the executor")
+    assert worker.stop() == 0
+
+
 def test_a_body_that_exhausts_memory_is_ended(stage: Stage) -> None:
     stage.register()
     worker = stage.start("-j", "1", PERAGO_EXECUTOR_MAX_MEMORY="300MB")

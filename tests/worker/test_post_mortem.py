@@ -134,6 +134,27 @@ def test_w6_a_claim_is_given_back_while_a_sweep_is_stuck(root: Path) -> None:
     assert attempt_dirs_in(root) == [path.name], "the engine calls it in progress, so it is kept"
 
 
+def test_v7_what_is_left_while_a_sweep_is_at_it_is_swept_by_the_next(root: Path) -> None:
+    """The one at it has listed the directories already."""
+    go, asked = threading.Event(), threading.Event()
+
+    def stuck(_: str) -> bool:
+        asked.set()
+        go.wait(2 * LIMIT)  # longer than anybody waits for it
+        return True
+
+    foreign = fill(root, "e1") / ".perago-attempt.json"
+    foreign.write_text(foreign.read_text().replace('"owner_token": "', '"owner_token": "other:1:'))
+    with post_mortem(cleanup(root, Told(root), in_progress=stuck)) as after:
+        after.sweep_soon()
+        assert asked.wait(LIMIT)
+        late = fill(root, "e2") / ".perago-attempt.json"
+        late.write_text(late.read_text().replace('"started_at"', '"abandoned_at": 1, "started_at"'))
+        after.sweep_soon()
+        go.set()
+        eventually(lambda: attempt_dirs_in(root) == [foreign.parent.name], "a second sweep")
+
+
 def test_r3_the_dead_are_reported_after_their_directory_is_gone(root: Path) -> None:
     fill(root, "e1")
     broker, done = Told(root), threading.Event()

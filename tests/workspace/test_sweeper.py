@@ -279,6 +279,22 @@ def test_v7_a_sweep_that_was_cut_off_is_finished_by_the_next(root: Path, dead: i
     assert swept(root) == {"task-1-e2": True}
 
 
+def test_v7_what_is_written_while_a_room_is_removed_does_not_keep_it_for_ever(
+    root: Path, dead: int
+) -> None:
+    """A thread of the body makes a name that the listing does not have; the marker stays."""
+    path = attempt_dir(root, "e1", owner_pid=dead, owner_token="")
+
+    def write_on() -> bool:
+        (path / "late").touch()
+        return False
+
+    with pytest.raises(WorkspaceError, match="not empty"):
+        remove_attempt_dir_of(root, "task-1", "e1", write_on)
+    assert swept(root) == {"task-1-e1": True}
+    assert not path.exists()
+
+
 def test_v7_what_an_owner_could_not_remove_is_swept_while_it_lives(root: Path) -> None:
     """Time was up, or something was in the way: the owner goes on and the sweep tries again."""
     attempt_dirs = LocalAttemptDirs(root, "worker0001", SystemClock())
@@ -328,6 +344,44 @@ def test_w5_a_dead_executors_room_is_removed_by_its_name(root: Path) -> None:
     assert kept.exists()
     remove_attempt_dir_of(root, "task-1", "e1")
     remove_attempt_dir_of(root / "absent", "task-1", "e1")
+
+
+def test_v6_what_a_body_put_in_the_place_of_a_dead_executors_room_stays(
+    root: Path, tmp_path: Path
+) -> None:
+    """It has the name, and may be anything: a dataset that was moved there, then the process died.
+
+    With its own modes: 0555 is how some mark what nobody shall change.
+    """
+    attempt_dir(root, "e1").rename(tmp_path / "aside")
+    dataset = root / "task-1-e1"
+    (dataset / "part").mkdir(parents=True)
+    (dataset / "part" / "a").write_bytes(b"of others")
+    dataset.chmod(0o555)
+    with pytest.raises(WorkspaceError, match="no marker says that it is Perago's"):
+        remove_attempt_dir_of(root, "task-1", "e1")
+    assert (dataset / "part" / "a").read_bytes() == b"of others"
+    assert dataset.stat().st_mode & 0o777 == 0o555
+
+
+@pytest.mark.parametrize("made", [(), ("draft",), ("draft", "workspace")], ids=str)
+def test_w5_half_a_room_of_a_dead_executor_is_removed(root: Path, made: tuple[str, ...]) -> None:
+    attempt_dir(root, "e0")
+    path = root / "task-1-e1"
+    path.mkdir()
+    if "draft" in made:
+        (path / f"{MARKER}.123").touch()
+    if "workspace" in made:
+        (path / "workspace").mkdir()
+    remove_attempt_dir_of(root, "task-1", "e1")
+    assert not path.exists()
+
+
+def test_w5_the_mode_of_a_dead_executors_room_is_no_obstacle(root: Path) -> None:
+    path = attempt_dir(root, "e1")
+    path.chmod(0)
+    remove_attempt_dir_of(root, "task-1", "e1")
+    assert not path.exists()
 
 
 # --- two containers ----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from perago.protocol.leftovers import FoundStaging, judge_staging, staging_name
 from perago.protocol.names import STAGING
 from perago.protocol.sweep import SweepDecision
 from perago.protocol.values import Staging, Status
+from perago.workflow.tasks import TaskKind
 from perago.workspace.sweeper import Swept, sweep
 
 if TYPE_CHECKING:
@@ -45,10 +46,13 @@ def orphaned_branches(home: Home) -> list[tuple[str, str]]:
         if branch.name.startswith(STAGING)
     ]
     busy = executions_in_progress(home) if staged else set()
+    # Several people may be submitting the same step; which of them died nobody can tell.
+    by_hand = {task.task_id for task in home.state.left_to_people()} if staged else set()
     return [
         (repository, branch)
         for repository, branch in staged
         if branch.rpartition("-exec-")[2] not in busy
+        and ((name := staging_name(branch)) is None or name.task_id not in by_hand)
     ]
 
 
@@ -64,7 +68,10 @@ def lakefs_repositories(home: Home) -> dict[str, set[str]]:
         for task in home.state.tasks(run.id):
             workspace = task.input.get("workspace")
             if isinstance(workspace, dict) and task.status is not Status.IN_PROGRESS:
-                ended.setdefault(str(workspace.get("repository")), set()).add(task.execution_id)
+                made = {task.execution_id}
+                if task.kind is TaskKind.HUMAN:  # A person may have tried several times.
+                    made |= {*home.events.executions(task.task_id)}
+                ended.setdefault(str(workspace.get("repository")), set()).update(made)
     return dict(sorted(ended.items()))
 
 

@@ -64,6 +64,7 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - also a SystemExit of a user's module
             self._send(StartFailure(as_start_error(error), traceback.format_exc()))
             return
+        process_state.own().end_if_cut_off = self._end_if_cut_off
         # Both live as long as the process, and end with it: nothing joins them.
         threading.Thread(target=self._listen, name="perago-listener", daemon=True).start()
         threading.Thread(target=self._give_signs, name="perago-signs", daemon=True).start()
@@ -121,13 +122,16 @@ class Executor:
         while True:
             self._busy.wait()
             time.sleep(_TOGETHER_SECONDS)
-            if self._channel.lost:
-                os._exit(LINE_LOST)
+            self._end_if_cut_off()
             with suppress(OSError):
                 self._flush()
                 if self._busy.is_set() and time.monotonic() - signed > SIGN_SECONDS:
                     signed = time.monotonic()
                     self._send(Alive())
+
+    def _end_if_cut_off(self) -> None:
+        if self._channel.lost:
+            os._exit(LINE_LOST)
 
     def _flush(self) -> None:
         with self._sending:

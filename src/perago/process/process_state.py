@@ -35,6 +35,8 @@ class ProcessState:
 
     spoiled: str = ""
     """What could not be given back; an executor with a word here takes no other claim."""
+    end_if_cut_off: Callable[[], None] = lambda: None
+    """Ends the process when the body has closed or replaced its line to the owner."""
     _copies: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,6 +66,9 @@ class ProcessState:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             signal.setitimer(signal.ITIMER_REAL, 0)
             put_back()
+            # Whoever took the line took the databases too: what is written to them now goes into
+            # another file or nowhere, while the index that all processes share says it is there.
+            self.end_if_cut_off()
             if (os.getresuid(), os.getresgid()) != users:
                 self.spoiled = "the body changed the user of the process"
             self._raise_limits(limits)

@@ -48,8 +48,7 @@ class ProgramRunner:
             server.close()
             server = None
         if server is None:
-            scratch = ProgramScratch.made_in(call.enter())
-            server = ProgramServer(program, scratch, self._launchers)
+            server = ProgramServer(program, call.enter, self._launchers)
         try:
             answer = server.attempt(call, ProgramScratch.made_in(call.directory))
         except BaseException:

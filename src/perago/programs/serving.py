@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from perago.errors import TaskFailed
-from perago.ports import ProgramCall
+from perago.ports import ProgramCall, ProgramHome
 from perago.process.memory import children_of
 from perago.programs.event_lines import EventReader
 from perago.programs.launching import GRACE_SECONDS, Launchers, Outgoing
@@ -26,8 +26,19 @@ _KEYS = frozenset({"execution_id", "result", "error", "terminal", "last"})
 class ProgramServer:
     """One program, one attempt at a time; what it answers carries the id of the execution."""
 
-    def __init__(self, program: Program, scratch: ProgramScratch, launchers: Launchers) -> None:
+    def __init__(
+        self, program: Program, enter: Callable[[], ProgramHome], launchers: Launchers
+    ) -> None:
+        self._home: ProgramHome | None = None
         self._launcher = launchers.open([ATTEMPTS, ANSWERS, EVENTS])
+        try:
+            self._home = enter()
+            self._start(program, ProgramScratch.made_in(self._home.path))
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, program: Program, scratch: ProgramScratch) -> None:
         numbers = self._launcher.numbers
         told = {
             "PERAGO_ATTEMPTS": str(numbers[ATTEMPTS]),
@@ -88,8 +99,12 @@ class ProgramServer:
         return True
 
     def close(self) -> None:
-        """End it with all it started."""
-        self._launcher.close()
+        """End it with all it started, and remove what it had for itself."""
+        try:
+            self._launcher.close()
+        finally:
+            if self._home is not None:
+                self._home.leave()
 
     def _children(self) -> set[int]:
         """Find the processes that the program has left, as its own or as the launcher's."""

@@ -18,6 +18,7 @@ def identity(claim: Claim) -> dict[str, str]:
         "perago.workflow_instance_id": attempt.workflow_instance_id,
         "perago.task_id": attempt.task_id,
         "perago.retry_count": str(attempt.retry_count),
+        **({"perago.person": claim.person.name} if claim.person else {}),
     }
 
 

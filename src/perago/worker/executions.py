@@ -104,6 +104,8 @@ class Executions:
             # It broke out of its own error handling, and may not have cleaned up.
             self._bury(run, outcome.reason or "executor: the attempt came to no decision")
             return
+        if run.leaves_directory:
+            self._post_mortem.sweep_soon()
         took = self._clock.now() - run.since
         if self.usual_seconds == NEVER_SEEN:
             self.usual_seconds = took

@@ -20,6 +20,8 @@ from perago.worker.background_pool import BackgroundPool
 from perago.workspace.sweeper import remove_attempt_dir_of, sweep
 
 _THREADS: Final = 2
+_MOST_SWEEPS: Final = 2
+_LAST_SWEEP_SECONDS: Final = 1.0
 REMOVAL_SECONDS: Final = 5.0
 """How long a report waits for the removal of a directory; the rest is removed after it."""
 Note = Callable[[WorkerEvent, Mapping[str, object]], None]
@@ -95,7 +97,8 @@ class PostMortem:
 
     def sweep_soon(self) -> None:
         """Have the directories of owners that are gone removed."""
-        if not self._sweeps.left:  # The last sweep may still be at it.
+        # One may be at it, and have passed what is meant now; a second that waits will not.
+        if self._sweeps.left < _MOST_SWEEPS:
             self._sweeps.do(self.sweep)
 
     @property
@@ -108,7 +111,7 @@ class PostMortem:
         deadline = self._clock.monotonic() + timeout_seconds
         pools = (self._actions, self._removals)
         done = [pool.close(max(0.0, deadline - self._clock.monotonic())) for pool in pools]
-        self._sweeps.close(0.0)
+        self._sweeps.close(min(timeout_seconds, _LAST_SWEEP_SECONDS))
         return all(done)
 
     def _settle(self, dead: DeadExecution, release: Callable[[], None]) -> None:

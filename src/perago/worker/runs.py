@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from perago.protocol.attempt_state import AttemptState
-from perago.protocol.values import Claim, Staging
+from perago.protocol.values import Claim, Phase, Staging
 
 TRACED: Final = "traced"
 LEFT: Final = "left"
@@ -42,6 +42,11 @@ class RunningExecution:
     def decided(self) -> bool:
         """Return whether its outcome is known; what is left is to clean up and to report."""
         return self.state.outcome is not None
+
+    @property
+    def leaves_directory(self) -> bool:
+        """Return whether the removal of its directory did not come to its end (step 14)."""
+        return self.state.phase == Phase.CLEAN_ATTEMPT_DIR
 
     def as_json(self) -> dict[str, Any]:
         """Say it in plain values."""

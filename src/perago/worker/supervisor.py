@@ -230,6 +230,7 @@ class Supervisor:
         for run in self._executions.working:
             self._executions.kill(run, f"worker stopped: {self._error}")
         self._pool.close()
+        self._post_mortem.sweep_soon()
         self._reporter.close(LAST_ERRANDS_SECONDS)
         self._post_mortem.close(LAST_ERRANDS_SECONDS)
         self._keeper.close(POLL_GRACE_SECONDS)
@@ -386,7 +387,10 @@ class Supervisor:
         """Learn the names of executors that are new."""
         for seen in self._pool.look():
             if seen.executor_id not in self._worker_ids:
-                worker_id = self._worker_ids[seen.executor_id] = self._worker_id(seen.number)
+                worker_id = self._worker_id(seen.number)
+                if worker_id in self._worker_ids.values():
+                    self._post_mortem.sweep_soon()  # One has ended there: its programs had homes.
+                self._worker_ids[seen.executor_id] = worker_id
                 facts = {"worker_id": worker_id, "executor_pid": seen.pid}
                 self._fanout.worker(WorkerEvent.EXECUTOR_STARTED, facts)
 

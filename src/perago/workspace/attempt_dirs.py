@@ -130,8 +130,16 @@ def remove_room(
     try:
         with trees.entered(root, name, made, unlock=True) as attempt_dir:
             trees.empty(attempt_dir, out_of_time, keep=(MARKER,))
+            marker = markers.read(attempt_dir)
             trees.remove(attempt_dir, MARKER)
-        os.rmdir(name, dir_fd=root)
+            try:
+                os.rmdir(name, dir_fd=root)
+            except FileNotFoundError:
+                raise
+            except OSError:  # Somebody writes on: without the marker no sweep would try again.
+                with suppress(OSError):
+                    markers.write(attempt_dir, marker)
+                raise
     except FileNotFoundError:
         return
 

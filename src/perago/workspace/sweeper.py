@@ -60,9 +60,34 @@ def remove_attempt_dir_of(
 ) -> None:
     """Remove what one dead execution left, by its name, which nobody else's has."""
     name = names.attempt_dir(task_id, execution_id)
-    with told(root / name), roots.existing(root) as fd:
+    with told(root / name), roots.existing(root) as fd, suppress(FileNotFoundError):
         if fd is not None:
-            remove_room(fd, name, out_of_time)
+            _remove_dead(fd, name, out_of_time)
+
+
+def _remove_dead(root: int, name: str, out_of_time: Callable[[], bool]) -> None:
+    """Remove a directory unless a body has put something else in its place (V6)."""
+    try:
+        marked, bare, made = _told_apart(root, name)
+    except PermissionError:  # Only its mode is in the way, which is not content.
+        marked, bare, made = _told_apart(root, name, unlock=True)
+    if marked:
+        remove_room(root, name, out_of_time, made)
+    elif bare:  # It died before the marker was there, or after it was removed.
+        _remove_bare(root, name)
+    else:
+        raise WorkspaceError(
+            f"{name} stays: no marker says that it is Perago's",
+            remedy="move what is yours out of it, then remove it by hand",
+        )
+
+
+def _told_apart(root: int, name: str, *, unlock: bool = False) -> tuple[bool, bool, trees.Identity]:
+    """Return whether a directory is marked as ours, whether it is bare, and which it is."""
+    with trees.entered(root, name, unlock=unlock) as attempt_dir:
+        marked = markers.names_it(markers.read(attempt_dir), name)
+        bare = not marked and roots.is_bare(attempt_dir)
+        return marked, bare, trees.identity(os.fstat(attempt_dir))
 
 
 @dataclass(frozen=True, slots=True)

@@ -373,7 +373,7 @@ def nice(scene: Scene) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-@body("limit/another user from now on", EITHER, FAILS_SOMEWHERE, needs="root")
+@body("limit/another user from now on", EITHER, FAILS_SOMEWHERE, needs="root", worker=True)
 def another_user(scene: Scene) -> None:
     """What was made as root cannot be removed any more."""
     os.setresuid(65534, 65534, 65534)

@@ -223,6 +223,19 @@ def room_dataset(scene: Scene) -> None:
     scene.watch(scene.attempt_dir)
 
 
+@body(
+    "attempt directory/replaced by a dataset, and the executor ends",
+    FAILS,
+    "^executor died.*exit code 3",
+    renames=True,
+    worker=True,
+)
+def room_dataset_and_exit(scene: Scene) -> None:
+    """Nor for whoever removes what the dead have left."""
+    room_dataset(scene)
+    os._exit(3)
+
+
 @body("attempt directory/something else beside the workspace", EITHER, everywhere=True)
 def room_with_more(scene: Scene) -> None:
     (scene.attempt_dir / "temporary" / "deep").mkdir(parents=True)
