@@ -98,8 +98,8 @@ def test_type_defaults_to_simple() -> None:
 
 
 KINDS_NOT_RUN = [
-    *("DYNAMIC", "HTTP", "INLINE", "SUB_WORKFLOW", "HUMAN"),
-    *("EVENT", "FORK_JOIN_DYNAMIC", "DECISION", "JSON_JQ_TRANSFORM", "LAMBDA"),
+    *("DYNAMIC", "HTTP", "INLINE", "SUB_WORKFLOW"),
+    *("EVENT", "DECISION", "JSON_JQ_TRANSFORM", "LAMBDA"),
     *("KAFKA_PUBLISH", "EXCLUSIVE_JOIN", "START_WORKFLOW", "NOOP", "USER_DEFINED", "simple"),
 ]
 

@@ -20,6 +20,23 @@ def step(ref: str, **given: Any) -> Json:
     return simple(ref, TASK, inputParameters=given)
 
 
+def dynamic(ref: str) -> Json:
+    return {
+        **system(
+            "FORK_JOIN_DYNAMIC",
+            ref,
+            tasks="${workflow.input.tasks}",
+            inputs="${workflow.input.inputs}",
+        ),
+        "dynamicForkTasksParam": "tasks",
+        "dynamicForkTasksInputParamName": "inputs",
+    }
+
+
+def by_hand(ref: str, **given: Any) -> Json:
+    return {**step(ref, **given), "type": "HUMAN"}
+
+
 def fails(ref: str, **more: Any) -> Json:
     return {**step(ref, status="FAILED", give={"half": 1}), **more}
 
@@ -249,6 +266,62 @@ CASES: Final = {
             *("if ($.a > 1) { 'yes' } else { 'no' }", "nope", "$.l.at(-1)", "[...$.l].length"),
         )
     },
+    "a dynamic fork": Case(
+        [dynamic("d"), join("j"), step("z", n="${j.output}", was="${d.output}")],
+        {
+            "tasks": [
+                {**step("a", own=1), "type": "SIMPLE"},
+                by_hand("b", n="${workflow.input.v}"),
+            ],
+            "inputs": {"a": {"n": 1, "own": 2}, "other": {"n": 3}},
+            "v": 7,
+        },
+    ),
+    "a dynamic fork of nothing": Case(
+        [dynamic("d"), join("j"), step("z", n="${j.output}")], {"tasks": [], "inputs": {}}
+    ),
+    "a dynamic fork without a list": Case([dynamic("d"), join("j")], {"tasks": 5, "inputs": {}}),
+    "a dynamic fork without inputs": Case([dynamic("d"), join("j")], {"tasks": [step("a")]}),
+    "a dynamic fork that fails": Case(
+        [dynamic("d"), join("j"), step("z")],
+        {"tasks": [fails("a"), step("b", hold=True)], "inputs": {}},
+    ),
+    "a dynamic fork with an optional step": Case(
+        [dynamic("d"), join("j"), step("z", n="${j.output}")],
+        {"tasks": [fails("a", optional=True), step("b", n=2)], "inputs": {}},
+    ),
+    "a dynamic fork in a branch": Case(
+        [
+            fork("f", [dynamic("d"), join("i")], [step("c", n=3)]),
+            join("j", "i", "c"),
+            step("z", n="${j.output}"),
+        ],
+        {"tasks": [step("a", n=1)], "inputs": {}},
+    ),
+    "a person": Case([by_hand("a", n=1), step("b", n="${a.output.n}")]),
+    "a person who fails": Case([by_hand("a", status="FAILED", give={"half": 1}), step("b")]),
+    "a person who fails twice": Case(
+        [{**by_hand("a", status="FAILED", give={}), "retryCount": 1}, step("b")]
+    ),
+    "a person who fails for good": Case(
+        [{**by_hand("a", status="FAILED_WITH_TERMINAL_ERROR"), "retryCount": 1}]
+    ),
+    "an optional person who fails": Case(
+        [{**by_hand("a", status="FAILED"), "optional": True}, step("b", n="${a.status}")]
+    ),
+    "people beside a step": Case(
+        [
+            fork("f", [by_hand("a", n=1)], [step("b", n=2)], [by_hand("c", n=3)]),
+            join("j", "a", "b", "c"),
+            step("d", n="${j.output}", was="${a.taskType}"),
+        ]
+    ),
+    "a person in a loop": Case(
+        [loop("again", "$.again.iteration < 2", by_hand("a", n="${again.output.iteration}"))]
+    ),
+    "a person whose workflow ends": Case(
+        [fork("f", [by_hand("a", hold=True)], [fails("b")]), join("j", "a", "b")]
+    ),
     "a switch at the end": Case([step("a", n=1), switch("s", None, x=[step("b")])]),
 }
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from unicodedata import east_asian_width
 
 from perago.protocol.printable import printable
+from perago.workflow.tasks import WORK, TaskKind
 from perago.workflow.tracing import Task, inner, reference, whole
 
 ENDS: Final = "TERMINATE"
@@ -45,7 +46,7 @@ class Node:
     @property
     def caption(self) -> str:
         """Return what the step is, beside its name."""
-        task = self.task if self.kind == "SIMPLE" and self.task != self.reference else ""
+        task = self.task if self.kind in WORK and self.task != self.reference else ""
         return "  ".join(filter(None, (task, self.says, self.mark)))
 
     @property
@@ -91,21 +92,23 @@ def _nodes(tasks: object, marks: Mapping[str, str]) -> tuple[Node, ...]:
 
 def _node(task: Task, marks: Mapping[str, str]) -> Node:
     kind = str(task.get("type") or "SIMPLE")
-    simple = kind == "SIMPLE"
+    work = kind in WORK
     return Node(
         reference=printable(reference(task)),
         task=printable(task.get("name")),
         kind=printable(kind),
-        mark=marks.get(str(task.get("name")), "") if simple else "",
-        reads=_reads(task) if simple else "",
+        mark=marks.get(str(task.get("name")), "") if work else "",
+        reads=_reads(task) if work else "",
         says=printable(_says(task, kind)),
         lanes=_lanes(task, marks),
     )
 
 
 def _says(task: Task, kind: str) -> str:
-    if kind == "SIMPLE":
+    if kind == TaskKind.SIMPLE:
         return ""
+    if kind == TaskKind.HUMAN:
+        return "done by a person"
     if kind == "JOIN":
         return f"JOIN  waits for {', '.join(map(str, inner(task, 'joinOn'))) or 'nothing'}"
     if kind == "SWITCH":

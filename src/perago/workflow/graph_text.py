@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perago.workflow.graph import Graph, GraphBranch, Node, cells, cut
+from perago.workflow.tasks import WORK
 
 _WIDEST = 36
 
@@ -40,7 +41,7 @@ def lines_of(graph: Graph) -> list[Line]:
 def _sequence(nodes: tuple[Node, ...], frame: str) -> Iterator[Line]:
     for node in nodes:
         # A loop comes back to its own beginning; everything else is read from top to bottom.
-        task = node.task if node.kind == "SIMPLE" and node.task != node.reference else ""
+        task = node.task if node.kind in WORK and node.task != node.reference else ""
         reads = f"reads {cut(node.reads, _WIDEST)}" if node.reads else ""
         yield Line(frame, node.reference, task or node.says, node.mark, reads)
         for number, lane in enumerate(node.lanes, 1):

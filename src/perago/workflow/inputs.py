@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from perago.errors import UsageError, WorkflowDefinitionError
 from perago.workflow.spelling import close_to
+from perago.workflow.tasks import WORK, TaskKind
 from perago.workflow.tracing import Task, reference, walk
 
 _EXPRESSION = re.compile(r"\$\{\s*([^{}]+?)\s*\}")
@@ -34,6 +35,17 @@ class TaskShape:
     required: tuple[frozenset[str], ...]
     unknown_params: Literal["refuse", "warn"]
     results: frozenset[str] | None
+    human: bool = False
+
+    @property
+    def kind(self) -> TaskKind:
+        """Return the type that a step of it has."""
+        return TaskKind.HUMAN if self.human else TaskKind.SIMPLE
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names in the output of a step."""
+        return (*_OUTPUTS, "person") if self.human else _OUTPUTS
 
 
 def check_names(
@@ -65,8 +77,20 @@ class _Names:
         for task, _ in walk(self.definition.get("tasks")):
             name = task.get("name")
             known = isinstance(name, str) and name in self.shapes
-            if known and task.get("type", "SIMPLE") == "SIMPLE":
+            if known and (kind := task.get("type", TaskKind.SIMPLE)) in WORK:
+                self._check_kind(task, str(kind))
                 yield task
+
+    def _check_kind(self, task: Task, kind: str) -> None:
+        """Refuse a step that nobody would ever do: workers take no HUMAN, people nothing else."""
+        wanted = self.shapes[str(task["name"])].kind
+        if kind != wanted:
+            who = "a person" if wanted is TaskKind.HUMAN else "a worker"
+            raise WorkflowDefinitionError(
+                f"{self.source}: step {reference(task)!r} is of type {kind}, but the task"
+                f" {task['name']!r} is done by {who}",
+                remedy=f'write "type": "{wanted}"',
+            )
 
     # --- the input of the workflow ---------------------------------------------------------------
 
@@ -124,8 +148,10 @@ class _Names:
         if shape is None:
             return
         rest = path[2:]
-        if rest and rest[0] not in _OUTPUTS:
-            raise self._refuse(place, f"{shown}: the output has no {rest[0]!r}", rest[0], _OUTPUTS)
+        if rest and rest[0] not in shape.outputs:
+            raise self._refuse(
+                place, f"{shown}: the output has no {rest[0]!r}", rest[0], shape.outputs
+            )
         fields = shape.results
         if rest[:1] == ["result"] and rest[1:] and fields is not None and rest[1] not in fields:
             raise self._refuse(

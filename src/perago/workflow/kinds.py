@@ -13,16 +13,21 @@ _NOT_RUN_HERE: Final = "run this workflow on a Conductor server, or build it of 
 )
 
 _COMMON: Final = frozenset({"name", "taskReferenceName", "type", "inputParameters"})
+_OF_WORK: Final = _COMMON | {"optional", "startDelay", "retryCount", "taskDefinition"}
 _USED: Final = {
-    TaskKind.SIMPLE: _COMMON | {"optional", "startDelay", "retryCount", "taskDefinition"},
+    TaskKind.SIMPLE: _OF_WORK,
+    # Conductor gives a step to people at once, whatever its startDelay says.
+    TaskKind.HUMAN: _OF_WORK - {"startDelay"},
     # The SDK repeats the joinOn of the JOIN on its FORK_JOIN; only the JOIN acts on it.
     TaskKind.FORK_JOIN: _COMMON | {"forkTasks", "joinOn"},
+    TaskKind.FORK_JOIN_DYNAMIC: _COMMON
+    | {"dynamicForkTasksParam", "dynamicForkTasksInputParamName"},
     TaskKind.JOIN: _COMMON | {"joinOn"},
     TaskKind.SWITCH: _COMMON | {"evaluatorType", "expression", "decisionCases", "defaultCase"},
     TaskKind.SET_VARIABLE: _COMMON,
     TaskKind.TERMINATE: _COMMON,
     TaskKind.WAIT: _COMMON,
-    TaskKind.DO_WHILE: _COMMON | {"loopCondition", "loopOver"},
+    TaskKind.DO_WHILE: _COMMON | {"evaluatorType", "loopCondition", "loopOver"},
 }
 _HARMLESS_ON_TASK: Final = frozenset({"description", "rateLimited", "workflowTaskType"})
 # Conductor writes every field into an exported definition, so these are refused when they say
@@ -31,7 +36,6 @@ _REFUSED_ON_TASK: Final = frozenset(
     {
         *("asyncComplete", "cacheConfig", "caseExpression", "caseValueParam"),
         *("defaultExclusiveJoinTask", "dynamicForkJoinTasksParam"),
-        *("dynamicForkTasksInputParamName", "dynamicForkTasksParam"),
         *("dynamicTaskNameParam", "items", "joinStatus"),
         *("onStateChange", "permissive", "scriptExpression", "sink"),
         *("subWorkflow", "subWorkflowParam"),

@@ -7,7 +7,7 @@ from typing import Final
 
 from perago.workflow.fields import Fields
 from perago.workflow.records import TaskRecord
-from perago.workflow.tasks import LoopTask, Tasks, WorkflowTask, every
+from perago.workflow.tasks import DynamicForkTask, LoopTask, Tasks, WorkflowTask, every
 
 ROUND: Final = "iteration"
 _MARK: Final = "__"
@@ -29,6 +29,12 @@ def check_loop(fields: Fields, given: Mapping[str, object], body: Tasks) -> None
                 "loopOver",
                 f"has the loop {task.reference_name!r} inside, whose condition cannot be read",
                 "put the steps of both loops into one",
+            )
+        if isinstance(task, DynamicForkTask):
+            raise fields.refuse(
+                "loopOver",
+                f"has the dynamic fork {task.reference_name!r} inside, which is not run here",
+                "list its tasks in a FORK_JOIN, or put it behind the loop",
             )
         if _MARK in task.reference_name:
             raise fields.refuse(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perago.errors import WorkflowDefinitionError
 from perago.workflow.controls import Controls, TimeoutAction
@@ -20,6 +20,7 @@ from perago.workflow.order import order_of
 from perago.workflow.references import check_references
 from perago.workflow.spelling import close_to
 from perago.workflow.tasks import (
+    DynamicForkTask,
     ForkTask,
     JoinTask,
     LoopTask,
@@ -90,10 +91,13 @@ class _Parser:
 
     def tasks(self, fields: Fields, key: str) -> Tasks:
         """Parse a list of workflow tasks."""
-        listed = fields.items(key)
-        return tuple(
-            self._task(fields.below(key, index, item)) for index, item in enumerate(listed)
-        )
+        found: list[WorkflowTask] = []
+        for index, item in enumerate(fields.items(key)):
+            task = self._task(fields.below(key, index, item))
+            if isinstance(task, JoinTask) and found and isinstance(found[-1], DynamicForkTask):
+                task = replace(task, fork=found[-1].reference_name)
+            found.append(task)
+        return tuple(found)
 
     def _task(self, fields: Fields) -> WorkflowTask:
         kind = kind_of(fields)
@@ -103,7 +107,9 @@ class _Parser:
         named = Fields(fields.source, f"{fields.where} ({reference_name})", fields.data)
         make: dict[TaskKind, Callable[[Fields, str, str], WorkflowTask]] = {
             TaskKind.SIMPLE: self._simple,
+            TaskKind.HUMAN: self._simple,
             TaskKind.FORK_JOIN: self._fork,
+            TaskKind.FORK_JOIN_DYNAMIC: self._dynamic_fork,
             TaskKind.JOIN: self._join,
             TaskKind.SWITCH: self._switch,
             TaskKind.SET_VARIABLE: self._set_variable,
@@ -118,17 +124,7 @@ class _Parser:
             raise fields.refuse(
                 "name", f"{name!r} is not a known task", close_to(name, self.known_tasks)
             )
-        retries = fields.data.get("retryCount")
-        return SimpleTask(
-            name=name,
-            reference_name=reference_name,
-            where=fields.where,
-            input=fields.mapping("inputParameters"),
-            optional=fields.flag("optional"),
-            start_delay=fields.number("startDelay", 0),
-            retry_count=None if retries is None else fields.integer("retryCount", 0),
-            controls=_embedded_controls(fields, name),
-        )
+        return simple_task(fields, name, reference_name)
 
     def _fork(self, fields: Fields, name: str, reference_name: str) -> ForkTask:
         listed = fields.items("forkTasks")
@@ -143,13 +139,21 @@ class _Parser:
             branches.append(inner)
         return ForkTask(name, reference_name, fields.where, tuple(branches))
 
+    def _dynamic_fork(self, fields: Fields, name: str, reference_name: str) -> DynamicForkTask:
+        given = fields.mapping("inputParameters")
+        named = []
+        for key in ("dynamicForkTasksParam", "dynamicForkTasksInputParamName"):
+            named.append(parameter := fields.text(key))
+            if parameter not in given:
+                raise fields.refuse(
+                    key,
+                    f"{parameter!r} is not one of the inputParameters",
+                    close_to(parameter, given),
+                )
+        return DynamicForkTask(name, reference_name, fields.where, given, *named)
+
     def _join(self, fields: Fields, name: str, reference_name: str) -> JoinTask:
-        join_on = fields.texts("joinOn")
-        if not join_on:
-            raise fields.refuse(
-                "joinOn", "is empty", "name the last task of each branch of the FORK_JOIN"
-            )
-        return JoinTask(name, reference_name, fields.where, join_on)
+        return JoinTask(name, reference_name, fields.where, fields.texts("joinOn"))
 
     def _switch(self, fields: Fields, name: str, reference_name: str) -> SwitchTask:
         evaluator = fields.text("evaluatorType", "value-param")
@@ -198,8 +202,28 @@ class _Parser:
         if not body:
             raise fields.refuse("loopOver", "is empty", "give at least one task")
         check_loop(fields, given, body)
+        if (evaluator := fields.text("evaluatorType", "javascript")) not in _JAVASCRIPT:
+            raise fields.refuse(
+                "evaluatorType", f"{evaluator!r} is not run here", "use javascript, or leave it out"
+            )
         condition = check_script(fields, "loopCondition")
         return LoopTask(name, reference_name, fields.where, given, condition, body)
+
+
+def simple_task(fields: Fields, name: str, reference_name: str) -> SimpleTask:
+    """Read a step that is somebody's work."""
+    retries = fields.data.get("retryCount")
+    return SimpleTask(
+        name=name,
+        reference_name=reference_name,
+        where=fields.where,
+        input=fields.mapping("inputParameters"),
+        optional=fields.flag("optional"),
+        start_delay=fields.number("startDelay", 0),
+        retry_count=None if retries is None else fields.integer("retryCount", 0),
+        controls=_embedded_controls(fields, name),
+        kind=kind_of(fields),
+    )
 
 
 def _embedded_controls(fields: Fields, name: str) -> Controls | None:
@@ -239,26 +263,42 @@ def _refuse_stray_joins(source: str, tasks: Tasks) -> None:
     for index, task in enumerate(tasks):
         before = tasks[index - 1] if index else None
         behind = tasks[index + 1] if index + 1 < len(tasks) else None
-        if isinstance(task, ForkTask):
+        if isinstance(task, ForkTask | DynamicForkTask):
             if not isinstance(behind, JoinTask):
                 raise WorkflowDefinitionError(
                     f"{source}: {task.where} is a FORK_JOIN without a JOIN after it",
                     remedy="add a JOIN as the next task of the same list",
                 )
-            for branch in task.branches:
+            for branch in task.branches if isinstance(task, ForkTask) else ():
                 _refuse_stray_joins(source, branch)
         elif isinstance(task, JoinTask):
-            if not isinstance(before, ForkTask):
-                raise WorkflowDefinitionError(
-                    f"{source}: {task.where} is a JOIN without a FORK_JOIN before it",
-                    remedy="put it directly after the FORK_JOIN it joins",
-                )
-            _refuse_foreign_join_on(source, task, before)
+            _refuse_stray_join(source, task, before)
         elif isinstance(task, SwitchTask):
             for case in (*task.cases.values(), task.default):
                 _refuse_stray_joins(source, case)
         elif isinstance(task, LoopTask):
             _refuse_stray_joins(source, task.body)
+
+
+def _refuse_stray_join(source: str, join: JoinTask, before: WorkflowTask | None) -> None:
+    if isinstance(before, DynamicForkTask):
+        if join.join_on:
+            raise WorkflowDefinitionError(
+                f"{source}: {join.where}.joinOn names tasks, but a dynamic fork is before it",
+                remedy="leave it empty: all tasks of the fork are waited for",
+            )
+        return
+    if not isinstance(before, ForkTask):
+        raise WorkflowDefinitionError(
+            f"{source}: {join.where} is a JOIN without a FORK_JOIN before it",
+            remedy="put it directly after the FORK_JOIN it joins",
+        )
+    if not join.join_on:
+        raise WorkflowDefinitionError(
+            f"{source}: {join.where}.joinOn is empty",
+            remedy="name the last task of each branch of the FORK_JOIN",
+        )
+    _refuse_foreign_join_on(source, join, before)
 
 
 def _refuse_foreign_join_on(source: str, join: JoinTask, fork: ForkTask) -> None:

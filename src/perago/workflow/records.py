@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -96,6 +96,15 @@ class TaskRecord:
             seq=self.seq,
             iteration=self.iteration,
         )
+
+
+def left_to_people(tasks: Iterable[TaskRecord]) -> bool:
+    """Return whether a run goes on only when a person has done a step: nothing else is under way.
+
+    What the broker does itself is over at once or waits for others; a WAIT waits for time.
+    """
+    kinds = {task.kind for task in tasks if task.status in OPEN}
+    return TaskKind.HUMAN in kinds and not kinds & {TaskKind.SIMPLE, TaskKind.WAIT}
 
 
 def task_id_of(run_id: str, reference_name: str, retry_count: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perago.tasks.bodies import HumanBody
 from perago.tasks.definition import TaskDefinition
 from perago.workflow.inputs import TaskShape
 
@@ -15,4 +16,5 @@ def shape_of(task: TaskDefinition) -> TaskShape:
         required=tuple(names for field, names in (taken or {}).items() if field in required),
         unknown_params="refuse" if task.params.closed else "warn",
         results=task.result.given(),
+        human=isinstance(task.body, HumanBody),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 from perago.workflow.controls import Controls
 
@@ -20,11 +21,20 @@ class TaskKind(StrEnum):
     TERMINATE = "TERMINATE"
     WAIT = "WAIT"
     DO_WHILE = "DO_WHILE"
+    HUMAN = "HUMAN"
+    FORK_JOIN_DYNAMIC = "FORK_JOIN_DYNAMIC"
+
+
+WORK: Final = frozenset({TaskKind.SIMPLE, TaskKind.HUMAN})
+"""Kinds that are somebody's work; the engine does the others itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleTask:
-    """A task an executor runs. ``where`` is its JSON path in the file, for messages."""
+    """A task that is somebody's work: an executor's, or a person's where its kind is ``HUMAN``.
+
+    ``where`` is its JSON path in the file, for messages.
+    """
 
     name: str
     reference_name: str
@@ -34,6 +44,7 @@ class SimpleTask:
     start_delay: float = 0
     retry_count: int | None = None
     controls: Controls | None = None
+    kind: TaskKind = TaskKind.SIMPLE
 
     def controls_among(self, registered: Mapping[str, Controls]) -> Controls:
         """Apply what the workflow task says over what its definition says."""
@@ -54,13 +65,30 @@ class ForkTask:
 
 
 @dataclass(frozen=True, slots=True)
+class DynamicForkTask:
+    """Starts the tasks that its input lists; the JOIN behind it waits for all of them.
+
+    Two of its ``input``, by name: the tasks, and the input of each by reference name.
+    """
+
+    name: str
+    reference_name: str
+    where: str
+    input: Mapping[str, object]
+    tasks_param: str
+    inputs_param: str
+
+
+@dataclass(frozen=True, slots=True)
 class JoinTask:
-    """Waits for the tasks it names."""
+    """Waits for the tasks it names, or for all of the dynamic fork before it."""
 
     name: str
     reference_name: str
     where: str
     join_on: tuple[str, ...]
+    fork: str = ""
+    """The dynamic fork before it, by reference name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +151,15 @@ class LoopTask:
     body: Tasks
 
 
-WithInput = SimpleTask | SwitchTask | SetVariableTask | TerminateTask | WaitTask | LoopTask
+WithInput = (
+    SimpleTask
+    | DynamicForkTask
+    | SwitchTask
+    | SetVariableTask
+    | TerminateTask
+    | WaitTask
+    | LoopTask
+)
 WorkflowTask = WithInput | ForkTask | JoinTask
 Tasks = tuple[WorkflowTask, ...]
 

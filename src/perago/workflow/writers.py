@@ -16,7 +16,7 @@ from perago.workflow.definition import Workflow
 from perago.workflow.expressions import lookup
 from perago.workflow.order import order_of
 from perago.workflow.records import TaskRecord
-from perago.workflow.tasks import SimpleTask, TaskKind
+from perago.workflow.tasks import WORK, SimpleTask
 from perago.workflow.tracing import Target, WorkspaceTracing, reference
 
 _REMEDY = "run them one after the other, give each its own branch, or make one read-only"
@@ -58,20 +58,31 @@ def parallel_writer(
     writers: Collection[str],
     task: SimpleTask,
     task_input: Mapping[str, object],
+    forks: Mapping[str, str] | None = None,
 ) -> str | None:
-    """Name a clash of a task that is about to be scheduled with one that was before (W9)."""
+    """Name a clash of a task that is about to be scheduled with one that was before (W9).
+
+    ``forks`` has the tasks that are not in the definition, each with the dynamic fork it is of.
+    """
     target = _target_of(task_input)
     if task.name not in writers or target is None:
         return None
     for other in started:
         if (
-            other.kind is TaskKind.SIMPLE
+            other.kind in WORK
             and other.task_def_name in writers
             and _target_of(other.input) == target
-            and workflow.order.parallel(task.reference_name, other.step)
+            and _parallel(workflow, task.reference_name, other.step, forks or {})
         ):
             return _clash(other.reference_name, task.reference_name, target)
     return None
+
+
+def _parallel(workflow: Workflow, one: str, other: str, forks: Mapping[str, str]) -> bool:
+    """Return whether two tasks run side by side; those of a fork are where their fork is."""
+    if one != other and one in forks and forks.get(one) == forks.get(other):
+        return True
+    return workflow.order.parallel(forks.get(one, one), forks.get(other, other))
 
 
 def _target_of(task_input: object) -> Target | None:

@@ -21,6 +21,7 @@ from perago.brokers.local.draft import Decision, Draft, RunEnds, RunSituation
 from perago.protocol.values import Status
 from perago.workflow.controls import TimeoutAction
 from perago.workflow.expressions import as_text, refresh, resolve
+from perago.workflow.forking import ForkInputError, forked, kept
 from perago.workflow.javascript import ScriptError, as_case, evaluate, is_true
 from perago.workflow.looping import ROUND, condition_input, output_after
 from perago.workflow.records import (
@@ -32,6 +33,7 @@ from perago.workflow.records import (
 )
 from perago.workflow.retry import Retry, after_failure
 from perago.workflow.tasks import (
+    DynamicForkTask,
     ForkTask,
     JoinTask,
     LoopTask,
@@ -43,6 +45,7 @@ from perago.workflow.tasks import (
     TerminateTask,
     WaitTask,
     WorkflowTask,
+    every,
 )
 from perago.workflow.termination import end_of, output_of
 from perago.workflow.waiting import WaitInputError, due_at
@@ -66,6 +69,8 @@ class _Decider(Draft):
         for task in self.situation.tasks:
             self.latest[task.reference_name] = task
             self.seq = max(self.seq, task.seq)
+            if task.kind is TaskKind.FORK_JOIN_DYNAMIC:
+                self.forks |= dict.fromkeys(kept(task.input).names, task.step)
         try:
             self._run_timeout()
             finished = self._sequence(self.situation.workflow.tasks)
@@ -101,6 +106,8 @@ class _Decider(Draft):
                 return self._simple(task)
             case ForkTask():
                 return self._fork(task)
+            case DynamicForkTask():
+                return self._dynamic_fork(task)
             case JoinTask():
                 return self._join(task)
             case SwitchTask():
@@ -122,14 +129,37 @@ class _Decider(Draft):
         self.branches_open = self.branches_open or not all(finished)
         return True
 
+    def _dynamic_fork(self, task: DynamicForkTask) -> bool:
+        record = self.latest.get(self._name(task))
+        if record is None:
+            given = _object(resolve(task.input, self._reader()))
+            taken = {each.reference_name for each in every(self.situation.workflow.tasks)}
+            try:
+                found = forked(task, given, self.situation.controls, taken)
+            except ForkInputError as error:
+                raise RunEnds(RunStatus.FAILED, str(error)) from None
+            told = {**given, **found.as_input}
+            record = self._complete(task, TaskKind.FORK_JOIN_DYNAMIC, told, {})
+        tasks = kept(record.input).tasks()
+        self.forks |= dict.fromkeys(kept(record.input).names, task.reference_name)
+        finished = [self._simple(each) for each in tasks]
+        self.branches_open = self.branches_open or not all(finished)
+        return True
+
+    def _joined(self, task: JoinTask) -> list[str]:
+        """Name the tasks that a JOIN waits for."""
+        if not task.fork:
+            return list(task.join_on)
+        return kept(self.latest[self._in_round(task.fork)].input).names
+
     def _join(self, task: JoinTask) -> bool:
-        record = self._opened(task)
+        record, names = self._opened(task), self._joined(task)
         if record is None:
             # As in Conductor it is there from the beginning of its fork, and waits.
-            record = self._add(task, TaskKind.JOIN, {"joinOn": list(task.join_on)})
+            record = self._add(task, TaskKind.JOIN, {"joinOn": names})
         if record.status in SUCCESSFUL:
             return True
-        joined = [self.latest.get(self._in_round(name)) for name in task.join_on]
+        joined = [self.latest.get(self._in_round(name)) for name in names]
         done = [found for found in joined if found and found.status in SUCCESSFUL]
         if len(done) < len(joined):
             return False
@@ -307,6 +337,8 @@ class _Decider(Draft):
 
     def _watch(self, task: SimpleTask, record: TaskRecord) -> None:
         """Look at the deadlines of an open attempt."""
+        if task.kind is TaskKind.HUMAN:
+            return  # As in Conductor: no timeout of a task ends what a person does.
         controls = task.controls_among(self.situation.controls)
         if record.status is Status.SCHEDULED:
             self._wake(record.start_at)
@@ -342,10 +374,11 @@ class _Decider(Draft):
             self.situation.writers,
             task,
             given,
+            self.forks,
         )
         if clash:
             raise RunEnds(RunStatus.FAILED, clash)
-        record = self._record(task, TaskKind.SIMPLE, Status.SCHEDULED, given)
+        record = self._record(task, task.kind, Status.SCHEDULED, given)
         record = replace(
             record,
             task_id=task_id,
@@ -353,6 +386,10 @@ class _Decider(Draft):
             retry_count=retry_count,
             start_at=start_at,
         )
+        if task.kind is TaskKind.HUMAN:
+            # As in Conductor: it is there for people at once, also after a failure.
+            now = self.situation.now
+            record = replace(record, status=Status.IN_PROGRESS, start_at=now, started_at=now)
         self.latest[self._name(task)] = record
         self.actions.append(Schedule(record, retry_of=previous))
         self._wake(start_at)

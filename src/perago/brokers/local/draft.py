@@ -27,7 +27,9 @@ from perago.workflow.records import (
 from perago.workflow.scope import reader, variables_of, workflow_scope
 from perago.workflow.tasks import TaskKind, WorkflowTask
 
-_NAMED_BY_KIND = frozenset({TaskKind.FORK_JOIN, TaskKind.JOIN, TaskKind.SWITCH})
+_NAMED_BY_KIND = frozenset(
+    {TaskKind.FORK_JOIN, TaskKind.FORK_JOIN_DYNAMIC, TaskKind.JOIN, TaskKind.SWITCH}
+)
 """Kinds whose own name Conductor writes in place of the name that the definition gives."""
 
 
@@ -78,6 +80,8 @@ class Draft:
     wake_at: float | None = None
     seq: int = 0
     branches_open: bool = False
+    forks: dict[str, str] = field(default_factory=dict)
+    """The tasks of dynamic forks, each with its fork, by reference name."""
     iteration: int = 0
     """The round of the loop that is being walked; 0 outside of any."""
 

@@ -35,7 +35,7 @@ from perago.protocol.values import Status
 from perago.workflow.controls import Controls
 from perago.workflow.definition import Workflow
 from perago.workflow.events import OnEvent, about_run, about_task, finished
-from perago.workflow.records import OPEN, RunRecord, RunStatus, TaskRecord
+from perago.workflow.records import OPEN, RunRecord, RunStatus, TaskRecord, left_to_people
 
 LOOK_SECONDS: Final = 1.0
 """How often the state is looked at when nothing happens: another process may terminate the run."""
@@ -56,6 +56,8 @@ class RunLoop:
     on_event: OnEvent
     jitter: Callable[[], float]
     longest_delay: float
+    wait_for_people: bool = False
+    """Whether to stay when nothing can go on before a person has done a step."""
     stopped: bool = False
     _running: dict[str, TaskRecord] = field(default_factory=dict)
     _alerted: set[Alert] = field(default_factory=set)
@@ -85,6 +87,9 @@ class RunLoop:
         changes = self._without_alerts(decision)
         if not changes:
             wake_at = self._claim_ready(tasks)
+            if not self.wait_for_people and left_to_people(tasks):
+                self.stopped = True
+                return
             self._wait(_earliest(decision.wake_at, wake_at))
         elif self.state.apply(self.run_id, changes, self.clock.now()):
             for action in changes:
@@ -158,7 +163,8 @@ class RunLoop:
         for index, task in enumerate(known):
             if task.status is not Status.SCHEDULED:
                 continue
-            at = may_start_at(task, controls[task.step], known)
+            registered = self.controls.get(task.task_def_name) or Controls()  # of a dynamic fork
+            at = may_start_at(task, controls.get(task.step, registered), known)
             if at <= now:
                 # Counts as started for the limits of those behind it.
                 known[index] = replace(task, status=Status.IN_PROGRESS, started_at=now)

@@ -65,6 +65,8 @@ class Runner:
     on_event: OnEvent = nobody_listens
     jitter: Callable[[], float] = random.random
     longest_delay: float = math.inf
+    wait_for_people: bool = False
+    """Whether a run that waits for a person keeps its runner."""
     _loop: RunLoop | None = field(default=None, init=False)
     _stopped: bool = field(default=False, init=False)
 
@@ -142,6 +144,7 @@ class Runner:
             on_event=self.on_event,
             jitter=self.jitter,
             longest_delay=self.longest_delay,
+            wait_for_people=self.wait_for_people,
             stopped=self._stopped,
         )
         with stopping_on_signals(self.stop):

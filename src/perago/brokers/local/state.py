@@ -30,8 +30,11 @@ from perago.errors import BrokerUnavailableError, RuntimeConfigError, UsageError
 from perago.protocol.values import Status
 from perago.sqlite import opened
 from perago.workflow.records import RunRecord, RunStatus, TaskRecord
+from perago.workflow.tasks import TaskKind
 
 BUSY_TIMEOUT_SECONDS = 30.0
+MOST_KNOWN: Final = 10_000
+"""So many attempts are kept as they were read last."""
 _MOVING: Final = ("status", "generation", "input", "output", "reason", "ended_at", "iteration")
 """What changes of a task that the broker runs itself."""
 
@@ -46,6 +49,7 @@ class State:
         self.path = path
         self._lock = threading.RLock()
         self._database = _open(path)
+        self._known: dict[str, tuple[tuple[object, ...], TaskRecord]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -126,6 +130,18 @@ class State:
     def tasks(self, run_id: str) -> tuple[TaskRecord, ...]:
         """List the attempts of a run in the order in which they were scheduled."""
         rows = self._rows("select * from tasks where run_id = :id order by seq", id=run_id)
+        return tuple(self._read(row) for row in rows)
+
+    def left_to_people(self) -> tuple[TaskRecord, ...]:
+        """List the steps of running runs that a person can do now, the oldest first."""
+        rows = self._rows(
+            "select tasks.* from tasks join runs on runs.id = tasks.run_id"
+            " where tasks.kind = :human and tasks.status = :open and runs.status = :running"
+            " order by tasks.started_at, tasks.task_id",
+            human=TaskKind.HUMAN,
+            open=Status.IN_PROGRESS,
+            running=RunStatus.RUNNING,
+        )
         return tuple(schema.task_of(row) for row in rows)
 
     def task(self, task_id: str) -> TaskRecord | None:
@@ -175,6 +191,18 @@ class State:
                 self._database.rollback()
                 raise
             self._database.commit()
+
+    def _read(self, row: sqlite3.Row) -> TaskRecord:
+        """Read a row, unless it is the same as the last time: a loop has many, and few change."""
+        raw, task_id = tuple(row), row["task_id"]
+        known = self._known.get(task_id)
+        if known is not None and known[0] == raw:
+            return known[1]
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        found = schema.task_of(row)
+        self._known[task_id] = raw, found
+        return found
 
     def _rows(self, query: str, **values: object) -> list[sqlite3.Row]:
         with self._lock, _translated(self.path):
