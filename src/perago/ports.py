@@ -378,6 +378,15 @@ class Engines(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramHome:
+    """A directory of a program that outlives the attempt that started it."""
+
+    path: Path
+    leave: Callable[[], None]
+    """Removes it and never raises: what stays is swept after the executor."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramCall:
     """One attempt, as a program is told of it."""
 
@@ -390,8 +399,8 @@ class ProgramCall:
     """Takes what the program says on the way."""
     warn: Callable[[str, str], None]
     """Takes what was wrong with it and changes nothing: a sentence, and why."""
-    enter: Callable[[], Path]
-    """Makes a directory for a program that outlives the attempt; it is swept after the executor."""
+    enter: Callable[[], ProgramHome]
+    """Makes a directory for a program that outlives the attempt."""
     workspace: Path | None = None
     params: Mapping[str, object] = field(default_factory=dict)
 

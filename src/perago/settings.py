@@ -147,6 +147,7 @@ class Settings:
     log_file_max_bytes: int
     log_retention_seconds: float
     worker_id_prefix: str
+    person: str
     instance_id: str
     task_domain: str
     poll_interval_seconds: float
@@ -223,8 +224,7 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
     """
     directory = directory.absolute()
     dotenv = directory / ".env"
-    given = {**_dotenv(dotenv), **environ}
-    values = _Values(given)
+    values = _Values(given := {**_dotenv(dotenv), **environ})
     state, cache = defaults.state(given), defaults.cache(given)
     home = directory / values.get("PERAGO_HOME", ".perago")
     return Settings(
@@ -235,6 +235,7 @@ def load_settings(environ: Mapping[str, str], directory: Path) -> Settings:
         log_file_max_bytes=values.parsed("PERAGO_LOG_FILE_MAX_SIZE", "100MB", parse_size),
         log_retention_seconds=values.parsed("PERAGO_LOG_RETENTION", "30d", parse_duration),
         worker_id_prefix=values.get("PERAGO_WORKER_ID_PREFIX", f"{platform.node()}-"),
+        person=values.get("PERAGO_PERSON", ""),
         instance_id=values.get("PERAGO_INSTANCE_ID", ""),
         task_domain=values.get("PERAGO_TASK_DOMAIN", ""),
         poll_interval_seconds=values.parsed("PERAGO_POLL_INTERVAL", "0.1s", parse_duration),

@@ -183,3 +183,59 @@ def test_p5_only_what_is_visible_counts(
 def test_the_identity_of_the_tests_is_the_identity_of_the_protocol() -> None:
     assert METADATA[Writer.MINE]["perago.execution_id"] == MY_EXECUTION
     assert METADATA[Writer.MINE]["perago.logical_task_key"] == "workflow-1:clean_ref:0"
+
+
+# --- people (Q11) ----------------------------------------------------------------------------
+
+
+def submitted(fence: FenceKind, head: Commit, staged: str | None, *own: str) -> Decision:
+    """Decide for a person whose executions of this attempt are ``own``."""
+    steps = () if head.id == "A" else (head,)
+    return decide(
+        fence,
+        Situation(
+            "A",
+            head,
+            staged,
+            ME,
+            range_to_input=steps,
+            standings=STANDINGS,
+            submits=frozenset(own),
+        ),
+    )
+
+
+@pytest.mark.parametrize("staged", ["C", None])
+@pytest.mark.parametrize("fence", FENCES)
+def test_q11_a_person_replaces_what_they_published_for_this_task(
+    fence: FenceKind, staged: str | None
+) -> None:
+    """Also under ``hard``, where a twin is refused otherwise: both executions are theirs."""
+    wanted = {"lineage": "Merge"}.get(fence, "Replace") if staged else "Relocate"
+    assert rule(submitted(fence, child(Writer.TWIN), staged, "execution-twin")) == wanted
+
+
+@pytest.mark.parametrize("staged", ["C", None])
+@pytest.mark.parametrize("fence", FENCES)
+def test_q11_a_person_never_replaces_what_another_published_for_this_task(
+    fence: FenceKind, staged: str | None
+) -> None:
+    said = {**METADATA[Writer.TWIN], "perago.person": "ben"}
+    found = submitted(fence, Commit("H", ("A",), metadata=said), staged, "execution-other")
+    assert isinstance(found, Refuse)
+    assert found.rule == ("K3" if fence == "hard" else "Q11")
+    if fence != "hard":
+        assert "published by ben" in found.reason
+
+
+@pytest.mark.parametrize("fence", FENCES)
+def test_q11_an_earlier_attempt_that_was_given_up_is_replaced_as_by_a_program(
+    fence: FenceKind,
+) -> None:
+    head = child(Writer.EARLIER)
+    assert submitted(fence, head, "C") == decided(fence, head, "C")
+
+
+@pytest.mark.parametrize("fence", FENCES)
+def test_q11_nothing_is_at_stake_on_an_unmoved_head(fence: FenceKind) -> None:
+    assert submitted(fence, A, "C") == Merge(head="A", source="C")

@@ -38,3 +38,17 @@ def test_the_deepest_that_may_be_is_read() -> None:
 
 def test_depth_counts_lists_and_objects_in_each_other() -> None:
     assert [depth(v) for v in (1, [], {}, [1], [[1]], {"a": [1, {"b": 2}]})] == [0, 1, 1, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "text", ['"\\ud800"', '{"a": ["\\uDFFF x"]}', '{"\\ud83d": 1}', '"\udcff"', b'"\\ud800"']
+)
+def test_half_of_a_character_is_refused(text: str | bytes) -> None:
+    """No store and no engine could carry it: it would fail where it is written."""
+    with pytest.raises(OutOfBoundsError, match="half of a character"):
+        read_json(text)
+
+
+@pytest.mark.parametrize("text", ['"\\ud83d\\ude00"', '"😀"', '"\\\\ud800"', '"\\u00e9"'])
+def test_whole_characters_are_read_however_they_are_written(text: str) -> None:
+    assert read_json(text) == json.loads(text)

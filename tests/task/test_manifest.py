@@ -13,8 +13,8 @@ from perago import RetryPolicy, TaskControls, TaskDefinitionError, WorkspaceSpec
 from perago import data as tables
 from perago.brokers.conductor.taskdef import taskdef
 from perago.errors import UsageError
-from perago.tasks.bodies import ProgramBody
-from perago.tasks.loading import load_tasks
+from perago.tasks.bodies import HumanBody, ProgramBody
+from perago.tasks.loading import for_workers, load_tasks
 from perago.tasks.manifest import GUARDS
 from perago.tasks.manifest_schema import manifest_schema
 from perago.tasks.spec import forbid_glob, require_dir, require_file, require_glob
@@ -118,6 +118,7 @@ def test_q1_every_guard_but_the_one_of_spark_can_be_named() -> None:
 
 
 HEAD = '[[task]]\nname = "a"\nowner_email = "a@b"\ncommand = ["true"]\n'
+HUMAN = HEAD.replace('command = ["true"]', "human = true")
 MISTAKES = {
     "no TOML": ("name =", 1, "invalid value"),
     "nothing": ("", 1, "declares no task"),
@@ -203,6 +204,26 @@ MISTAKES = {
         5,
         "publish_budget needs a workspace",
     ),
+    "a person with a command": (HEAD + "human = true\n", 4, "command: a person has none"),
+    "a person with metrics": (HUMAN + "[task.metrics]\n", 5, "metrics: a person has none"),
+    "human": (HEAD + "human = 1\n", 5, "human: it is neither true nor false"),
+    "a timeout of a person": (
+        HUMAN + "[task.controls.timeout]\nseconds = 9\n",
+        5,
+        "no engine ends or limits what a person does",
+    ),
+    "an approval by a program": (HEAD + "approval = true\n", 5, "only a person approves"),
+    "an approval that writes": (
+        HUMAN + "approval = true\n[task.workspace]\n",
+        5,
+        "add read_only = true",
+    ),
+    "an approval without a version": (HUMAN + "approval = true\n", 5, "it is about a version"),
+    "an approval with a result": (
+        HUMAN + "approval = true\nresult = {}\n[task.workspace]\nread_only = true\n",
+        6,
+        "an approval has a result of its own",
+    ),
     "the second task": (HEAD + HEAD.replace('"a"', '"b"') + "x = 1\n", 9, "x: it is unknown"),
 }
 
@@ -216,6 +237,27 @@ def test_q1_a_mistake_is_named_with_its_line(tmp_path: Path, mistake: tuple[str,
         load_tasks([str(file)])
     assert f"{file} line {line}: " in str(caught.value)
     assert said in str(caught.value)
+
+
+def test_q10_what_a_person_does_is_declared_beside_programs(tmp_path: Path) -> None:
+    file = tmp_path / "tasks.toml"
+    file.write_text(
+        HUMAN
+        + HUMAN.replace('"a"', '"b"')
+        + "approval = true\n[task.workspace]\nread_only = true\n"
+        + HEAD.replace('"a"', '"c"')
+    )
+    tasks = load_tasks([str(file)])
+    bodies = [tasks[name].body for name in "abc"]
+    assert [isinstance(body, HumanBody) for body in bodies] == [True, True, False]
+    assert [getattr(body, "approval", None) for body in bodies] == [False, True, None]
+    assert tasks["b"].result.required() == {"approved", "comment", "ref"}
+    made = taskdef(tasks["a"])
+    assert made["outputKeys"] == ["result", "person"]
+    assert "person" in made["outputSchema"]["data"]["properties"]
+    assert [*for_workers(tasks)] == ["c"]
+    with pytest.raises(UsageError, match="people do all of these tasks"):
+        for_workers({"a": tasks["a"]})
 
 
 def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:

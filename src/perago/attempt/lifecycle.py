@@ -52,14 +52,7 @@ from perago.protocol.outcome import Outcome, classify
 from perago.protocol.paths import Selection, check_beside, plan_with_rest
 from perago.protocol.publication import Keep, Situation, decide
 from perago.protocol.replacement import tasks_to_ask
-from perago.protocol.values import (
-    Claim,
-    Commit,
-    Phase,
-    StagedWorkspace,
-    Status,
-    WorkspaceInput,
-)  # fmt: skip
+from perago.protocol.values import Claim, Commit, Phase, StagedWorkspace, Status, WorkspaceInput
 from perago.redaction import hidden_facts, hide
 from perago.tasks.bodies import ProgramBody, Role
 from perago.tasks.definition import TaskDefinition
@@ -372,6 +365,7 @@ class Execution:
                 head=head,
                 staged=staged.commit if staged else None,
                 attempt=self._claim.attempt,
+                submits=person.submits if (person := self._claim.person) else None,
                 range_to_input=self._range_to_input(job, head) if job.fence == "lineage" else (),
             )
 
@@ -437,7 +431,8 @@ class Execution:
         fence: FenceKind | None = None,
     ) -> Outcome:
         output: dict[str, object] = {"workspace": workspace.as_json()} if workspace else {}
-        return Outcome(Status.COMPLETED, output | {"result": result}, fence=fence)
+        who = {"person": person.name} if (person := self._claim.person) else {}
+        return Outcome(Status.COMPLETED, output | {"result": result} | who, fence=fence)
 
     @property
     def _checked(self) -> dict[str, object]:

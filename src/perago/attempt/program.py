@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import suppress
 
 from perago.attempt.progress import AttemptProgress
 from perago.attempt.services import AttemptServices
-from perago.ports import AttemptDir, ProgramCall
+from perago.errors import PeragoError
+from perago.ports import AttemptDir, ProgramCall, ProgramHome
 from perago.protocol import events
 from perago.protocol.program import program_facts
 from perago.protocol.values import Claim
@@ -25,9 +26,14 @@ def program_call(
     def warn(text: str, why: str) -> None:
         progress.event(events.Warned(text, why))
 
-    def enter() -> Path:
-        name = f"{claim.execution_id}-program"
-        return services.attempt_dirs.enter(claim.attempt, name).path
+    def enter() -> ProgramHome:
+        made = services.attempt_dirs.enter(claim.attempt, f"{claim.execution_id}-program")
+
+        def leave() -> None:
+            with suppress(PeragoError):
+                services.attempt_dirs.leave(made, services.cleanup_seconds)
+
+        return ProgramHome(made.path, leave)
 
     return ProgramCall(
         execution_id=claim.execution_id,

@@ -17,14 +17,15 @@ def report(
     broker: Broker,
     progress: AttemptProgress,
     lost: Callable[[], bool] = lambda: False,
-) -> None:
-    """Report an outcome; that the engine did not want it any more is logged."""
+) -> bool:
+    """Report an outcome, and tell whether it was taken; one that was not wanted is logged."""
     progress.ignore_log_failures()
     with progress.phase(Phase.REPORT):
         # The result of an attempt that is known to be lost is not sent: a rerun has its task id.
         accepted = not lost() and broker.report(attempt, outcome)
     if not accepted:
         lost_completion(outcome, progress)
+    return accepted
 
 
 def lost_completion(outcome: Outcome, progress: AttemptProgress) -> None:

@@ -16,7 +16,7 @@ Only an abandoned publication is replaced or taken back: P2a, in :mod:`perago.pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perago.protocol import lineage
@@ -84,6 +84,8 @@ class Situation:
     attempt: Attempt
     range_to_input: Sequence[Commit] | lineage.Broken = ()
     standings: Standings = field(default_factory=dict)
+    submits: frozenset[str] | None = None
+    """Where a person does the attempt: the executions of it that were theirs (Q11)."""
 
     @property
     def at_stake(self) -> Sequence[Commit]:
@@ -105,6 +107,8 @@ def decide(fence: FenceKind, situation: Situation) -> Decision:
         return decision
     if fence == "hard" and isinstance(decision, Replace | Relocate):
         decision = _only_own_step(situation, decision)
+    if situation.submits is not None and not isinstance(decision, Refuse):
+        decision = _only_own_submits(situation, situation.submits, decision)
     return _only_abandoned(situation, decision)
 
 
@@ -144,12 +148,32 @@ def _only_own_step(situation: Situation, decision: Replace | Relocate) -> Decisi
         return Refuse(
             "K3", f"head {decision.head} was not published by step {mine.logical_task_key}"
         )
-    if (said.get("perago.task_id"), said.get("perago.retry_count")) == (
-        mine.task_id,
-        str(mine.retry_count),
-    ):
+    own = situation.submits or frozenset()
+    if _of_attempt(said, mine) and said.get("perago.execution_id") not in own:
         return Refuse("K3", f"head {decision.head} was published by a twin of this same attempt")
     return decision
+
+
+def _only_own_submits(
+    situation: Situation, own: frozenset[str], decision: Keep | Write
+) -> Decision:
+    """Let a person replace what they published for this very task, never another's (Q11)."""
+    for commit in situation.at_stake:
+        said = commit.metadata
+        if _of_attempt(said, situation.attempt) and said.get("perago.execution_id") not in own:
+            who = said.get("perago.person") or "another person"
+            return Refuse(
+                "Q11",
+                f"head {commit.id} was published by {who}, from another directory, for this task",
+                "submit from there again, or reject the step: it is then given out anew",
+            )
+    return decision
+
+
+def _of_attempt(said: Mapping[str, str], attempt: Attempt) -> bool:
+    """Return whether a commit says that this attempt made it."""
+    named = said.get("perago.task_id"), said.get("perago.retry_count")
+    return named == (attempt.task_id, str(attempt.retry_count))
 
 
 def _decide_lineage(situation: Situation) -> Decision:

@@ -25,7 +25,23 @@ def read_json(text: str | bytes) -> object:
         raise _too_deep() from None
     if depth(found) > MOST_DEPTH:
         raise _too_deep()
+    if _may_hold_halves(text):
+        refuse_halves(json.dumps(found, ensure_ascii=False))
     return found
+
+
+def refuse_halves(text: str) -> None:
+    """Refuse a text that no encoding can carry: with half of a surrogate pair in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise OutOfBoundsError("it has half of a character, a lone surrogate") from None
+
+
+def _may_hold_halves(text: str | bytes) -> bool:
+    if isinstance(text, bytes):
+        return b"\\ud" in text or b"\\uD" in text or b"\xed" in text
+    return "\\ud" in text or "\\uD" in text or not text.isascii()
 
 
 def depth(value: object) -> int:

@@ -74,6 +74,14 @@ class AttemptSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Person:
+    """Who does an attempt by hand, and which of its executions were theirs (Q11, Q13)."""
+
+    name: str
+    submits: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """An attempt as it was handed to an executor, its input not yet looked at."""
 
@@ -84,6 +92,8 @@ class Claim:
     """How long the broker waits for a sign of life; 0 means that it never gives up."""
     trace: Mapping[str, str] = field(default_factory=dict)
     """Where the caller's trace stands (W3C ``traceparent``), if it told."""
+    person: Person | None = None
+    """Who did the work, where that was no program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,10 @@ class ChangeSet:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed)
+
+    def as_json(self) -> dict[str, tuple[str, ...]]:
+        """Return it as plain values."""
+        return {"added": self.added, "changed": self.changed, "removed": self.removed}
 
     @property
     def uploads(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
+from perago.errors import TaskFailed
 from perago.protocol.program import Program
 
 
@@ -93,7 +94,36 @@ class ProgramBody:
         ]
 
 
-Body = FunctionBody | ProgramBody
+@dataclass(frozen=True, slots=True)
+class HumanBody:
+    """What a person does; it comes to an attempt when it is done (Q10)."""
+
+    manifest: Path
+    label: str
+    approval: bool = False
+    """Whether the person says yes or no to a commit and changes nothing (Q14)."""
+    hand_in: Callable[[Path | None], object] | None = None
+    """Brings the person's files to the workspace of an attempt and returns their result."""
+    code: str = ""
+    """Names one submission: no attempt takes the files of another for its own (K5)."""
+
+    @property
+    def source(self) -> str:
+        """Name what has to be loaded to have it."""
+        return str(self.manifest)
+
+    def call(self, values: Mapping[Role, Callable[[], object]]) -> object:
+        """Take over what the person has done."""
+        if self.hand_in is None:
+            raise TaskFailed(
+                f"task {self.label!r} is done by a person",
+                remedy='give its step the type HUMAN, and do it with "perago human"',
+            )
+        root = values[Role.WORKSPACE]()
+        return self.hand_in(root if isinstance(root, Path) else None)
+
+
+Body = FunctionBody | ProgramBody | HumanBody
 
 
 @cache

@@ -7,11 +7,12 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
 from perago.errors import PeragoError, TaskDefinitionError, UsageError
+from perago.tasks.bodies import HumanBody
 from perago.tasks.declaration import ATTRIBUTE
 from perago.tasks.definition import TaskDefinition
 from perago.tasks.manifest import load_manifest
@@ -55,6 +56,16 @@ def load_attribute(spec: str) -> object:
             f"module {name!r} has no {attribute!r}", remedy="name one of its attributes"
         )
     return getattr(module, attribute)
+
+
+def for_workers(tasks: Mapping[str, TaskDefinition]) -> dict[str, TaskDefinition]:
+    """Leave out what people do; a worker with nothing else has nothing to do."""
+    found = {name: task for name, task in tasks.items() if not isinstance(task.body, HumanBody)}
+    if tasks and not found:
+        raise UsageError(
+            "people do all of these tasks", remedy="name a module with tasks for a worker, too"
+        )
+    return found
 
 
 def load_module(name: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Tasks that are programs, declared in a TOML file; a mistake is named with its line (Q1, Q2)."""
+"""Tasks of programs and people, declared in a TOML file; a mistake is named with its line (Q1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perago.errors import TaskDefinitionError, UsageError
 from perago.protocol.program import Program
 from perago.protocol.reading import read_json
 from perago.tasks import spec
-from perago.tasks.bodies import ProgramBody
+from perago.tasks.bodies import Body, HumanBody, ProgramBody
 from perago.tasks.definition import TaskDefinition, check_texts
 from perago.tasks.json_schemas import JsonSchema
 from perago.tasks.spec import Declaration, Guard, MetricSpec, TaskControls, WorkspaceSpec
@@ -33,10 +33,22 @@ GUARDS: Final[Mapping[str, Callable[..., Guard]]] = {
 }
 """The guards that need no Python of the author; ``expect`` is for Spark tasks."""
 KEYS: Final = (
-    *("name", "owner_email", "description", "command", "serve", "env"),
+    *("name", "owner_email", "description", "command", "serve", "env", "human", "approval"),
     *("params", "result", "workspace", "controls", "metrics"),
 )
-NEEDED: Final = ("name", "owner_email", "command")
+NEEDED: Final = ("name", "owner_email")
+_OF_A_PROGRAM: Final = ("command", "serve", "env")
+APPROVAL: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "approved": {"type": "boolean", "description": "Whether it is approved."},
+        "comment": {"type": "string", "description": "Why."},
+        "ref": {"type": "string", "description": "The commit that was looked at."},
+    },
+    "required": ["approved", "comment", "ref"],
+    "additionalProperties": False,
+}
+"""The result of an approval (Q14)."""
 _TABLES: Final[Mapping[str, type[Declaration]]] = {
     "workspace": WorkspaceSpec,
     "controls": TaskControls,
@@ -136,10 +148,45 @@ class _Reader:
             workspace=workspace,
             metrics=declared.get("metrics", MetricSpec()),
             controls=controls,
-            body=ProgramBody(self._program(place, table), self.path, name),
+            body=self._body(place, table, workspace),
             params=self._schema(place, table, "params"),
             result=self._schema(place, table, "result"),
         )
+
+    def _body(
+        self, place: Place, table: Mapping[str, Any], workspace: WorkspaceSpec | None
+    ) -> Body:
+        human, approval = (_flag(place, table, key) for key in ("human", "approval"))
+        if not human:
+            if approval:
+                raise _WrongError(
+                    (*place, "approval"), "only a person approves", "add human = true"
+                )
+            if "command" not in table:
+                raise _WrongError(
+                    place, "command is missing", "add command = [...], or human = true"
+                )
+            return ProgramBody(self._program(place, table), self.path, table["name"])
+        for key in (*_OF_A_PROGRAM, "metrics"):
+            if key in table:
+                raise _WrongError((*place, key), "a person has none", f"remove {key}")
+        for key in {"timeout", "limits"} & {*table.get("controls", {})}:
+            raise _WrongError(
+                (*place, "controls", key),
+                "no engine ends or limits what a person does",
+                f"remove {key}; the workflow may have a timeout",
+            )
+        if approval and "result" in table:
+            raise _WrongError(
+                (*place, "result"), "an approval has a result of its own", "remove result"
+            )
+        if approval and (workspace is None or not workspace.read_only):
+            raise _WrongError(
+                (*place, "approval"),
+                "it is about a version, and changes nothing",
+                "add read_only = true to [task.workspace]",
+            )
+        return HumanBody(self.path, table["name"], approval)
 
     def _program(self, place: Place, table: Mapping[str, Any]) -> Program:
         words = _texts((*place, "command"), table["command"])
@@ -167,13 +214,12 @@ class _Reader:
                     f"{variable} is for the worker: no program is handed its addresses or keys",
                     "name a variable of your own",
                 )
-        serve = table.get("serve", False)
-        if not isinstance(serve, bool):
-            raise _WrongError((*place, "serve"), "it is neither true nor false")
-        return Program(command, tuple(names), serve)
+        return Program(command, tuple(names), _flag(place, table, "serve"))
 
     def _schema(self, place: Place, table: Mapping[str, Any], key: str) -> JsonSchema:
         given, where = table.get(key, {"type": "object"}), (*place, key)
+        if key == "result" and table.get("approval"):
+            return JsonSchema("an approval", APPROVAL)
         name = f"{key} schema" if key in table else "any object"
         if isinstance(given, str):
             name, given = given, _document(where, self.path.resolve().parent / given)
@@ -281,6 +327,13 @@ def _known(place: Place, table: Mapping[str, Any], known: Collection[str]) -> No
             near = difflib.get_close_matches(key, known, 1)
             remedy = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
             raise _WrongError((*place, key), "it is unknown", remedy)
+
+
+def _flag(place: Place, table: Mapping[str, Any], key: str) -> bool:
+    given = table.get(key, False)
+    if not isinstance(given, bool):
+        raise _WrongError((*place, key), "it is neither true nor false")
+    return given
 
 
 def _texts(place: Place, given: Any) -> list[str]:

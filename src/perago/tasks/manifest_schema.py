@@ -26,7 +26,31 @@ def manifest_schema() -> dict[str, Any]:
         definitions |= made.pop("$defs", {})
         definitions[name] = made
     definitions["workspace"] = _workspace()
-    known = {
+    known = _keys()
+    task = {
+        "type": "object",
+        "properties": {key: known[key] for key in KEYS},
+        "required": list(NEEDED),
+        "anyOf": [
+            {"required": ["command"]},
+            {"required": ["human"], "properties": {"human": {"const": True}}},
+        ],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Tasks of programs and people",
+        "type": "object",
+        "properties": {"task": {"type": "array", "minItems": 1, "items": task}},
+        "required": ["task"],
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+
+
+def _keys() -> dict[str, Any]:
+    """Describe the keys of one task."""
+    return {
         "name": _TEXT | {"description": "The name of the task in workflows."},
         "owner_email": _TEXT | {"description": "Whom to ask about it."},
         "description": _TEXT,
@@ -38,24 +62,19 @@ def manifest_schema() -> dict[str, Any]:
             "description": "Start it once for many attempts.",
         },
         "env": _TEXTS | {"description": "Variables of the worker that the program is given."},
+        "human": {
+            "type": "boolean",
+            "default": False,
+            "description": "A person does it, in place of a program.",
+        },
+        "approval": {
+            "type": "boolean",
+            "default": False,
+            "description": "The person says yes or no to the version that the step reads.",
+        },
         "params": _SCHEMA,
         "result": _SCHEMA,
         **{name: {"$ref": f"#/$defs/{name}"} for name in ("workspace", "controls", "metrics")},
-    }
-    task = {
-        "type": "object",
-        "properties": {key: known[key] for key in KEYS},
-        "required": list(NEEDED),
-        "additionalProperties": False,
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Tasks that are programs",
-        "type": "object",
-        "properties": {"task": {"type": "array", "minItems": 1, "items": task}},
-        "required": ["task"],
-        "additionalProperties": False,
-        "$defs": definitions,
     }
 
 

@@ -33,6 +33,7 @@ from perago.transfer.json_http import TRIES, Reply, Request, exchange, repeatabl
 from perago.transfer.wire import JSON, path_of
 
 CALL_SECONDS = 30.0
+_PAGE = 100
 _NO_TOKENS = frozenset({404, 405})
 
 
@@ -147,6 +148,18 @@ class ConductorClient:
                 within_seconds=within_seconds,
             )
         )
+
+    def search_tasks(self, query: str) -> list[dict[str, Any]]:
+        """List what the server's index says of tasks; it is a moment behind them."""
+        found: list[dict[str, Any]] = []
+        while True:
+            asked = {"query": query, "start": len(found), "size": _PAGE}
+            page = self.ask(Ask("search tasks", "GET", path_of("tasks", "search"), query=asked))
+            listed = page.get("results") if isinstance(page, dict) else None
+            new = [each for each in listed or [] if isinstance(each, dict)]
+            found += new
+            if len(new) < _PAGE:
+                return found
 
     def log(self, task_id: str, text: str) -> None:
         """Add text to the task's own log; after a lost answer it may be there or not."""

@@ -14,6 +14,7 @@ _CONTROL: Final = frozenset(
         *("DECISION", "DO_WHILE", "SET_VARIABLE", "TERMINATE"),
     }
 )
+_SHOWN_BY_KIND: Final = _CONTROL | {"HUMAN", "WAIT"}
 
 
 def execution_of(found: Mapping[str, Any]) -> WorkflowExecution:
@@ -41,7 +42,7 @@ def _step(task: Mapping[str, Any]) -> WorkflowStep:
         name=_text(task, "referenceTaskName"),
         retry=int(task.get("retryCount") or 0),
         status=_text(task, "status"),
-        kind=str(kind) if kind in _CONTROL else "SIMPLE",
+        kind=str(kind) if kind in _SHOWN_BY_KIND else "SIMPLE",
         reason=_text(task, "reasonForIncompletion"),
         started_at=_seconds(task, "startTime"),
         ended_at=_seconds(task, "endTime"),

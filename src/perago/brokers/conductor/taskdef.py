@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from perago.protocol.data import DataGuard
+from perago.tasks.bodies import HumanBody
 from perago.tasks.definition import TaskDefinition
 
 WORKSPACE_SCHEMA: dict[str, Any] = {
@@ -36,7 +37,7 @@ def warnings_of(task: TaskDefinition) -> list[str]:
             f" {timeout.response_seconds:g}: set it to 1 or more, and to no more than"
             " timeout.seconds"
         )
-    if timeout.seconds == 0:
+    if timeout.seconds == 0 and not isinstance(task.body, HumanBody):
         found.append(
             f"task {task.name!r}: timeout.seconds is 0, so a body that hangs is never ended:"
             " set TimeoutPolicy(seconds=...)"
@@ -49,13 +50,14 @@ def taskdef(task: TaskDefinition) -> dict[str, Any]:
     has_workspace = task.workspace is not None
     inputs = ["workspace", "params"] if has_workspace else ["params"]
     outputs = ["workspace", "result"] if has_workspace else ["result"]
+    by_hand = isinstance(task.body, HumanBody)
     return {
         "name": task.name,
         "ownerEmail": task.owner_email,
         **({"description": task.description} if task.description else {}),
         **_controls(task),
         "inputKeys": inputs,
-        "outputKeys": outputs,
+        "outputKeys": [*outputs, *(["person"] if by_hand else [])],
         "inputSchema": _schema(
             f"{task.name}.input", inputs, _inlined(task.params.document("validation"))
         ),
@@ -69,8 +71,10 @@ def taskdef(task: TaskDefinition) -> dict[str, Any]:
 
 
 def _with_guards(task: TaskDefinition, schema: dict[str, Any]) -> dict[str, Any]:
-    """Let the output say what guards of tables found; only of a task that has some (X5)."""
+    """Let the output say who did it (Q13), and what guards of tables found (X5)."""
     spec = task.workspace
+    if isinstance(task.body, HumanBody):
+        schema["data"]["properties"]["person"] = {"type": "string"}
     if spec and any(isinstance(guard, DataGuard) for guard in (*spec.pre, *spec.post)):
         schema["data"]["properties"]["guards"] = {"type": "array", "items": {"type": "object"}}
     return schema
