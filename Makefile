@@ -23,7 +23,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-rest test-all test-quick newcomer soak faults mutants servers lint types docs audit bench bench-quick typescript format lock clean
+.PHONY: help run test test-rest test-all test-quick newcomer soak faults mutants servers lint types docs audit bench bench-quick songs typescript format lock clean
 
 help: ## list the chores
 	@if [ -t 1 ]; then on='\033[36m'; off='\033[0m'; fi; \
@@ -80,6 +80,9 @@ bench: $(READY) ## measure, and write the results as JSON and a plot
 
 bench-quick: $(READY) ## a few comparisons in three minutes; fails when a ratio is 30 % worse than recorded
 	@$(BIN)/python -m bench --quick $(ARGS)
+
+songs: typescript ## run an example with TypeScript, a shell script, Spark and two people
+	@$(BIN)/python -m examples.songs $(ARGS)
 
 typescript: $(READY) ## pack the TypeScript package into dist/
 	@$(BIN)/python -m tests.typescript.project dist
