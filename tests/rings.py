@@ -30,6 +30,7 @@ SLOW: Final = (
     *("tests/observe/test_serving.py", "tests/observe/test_tracing.py"),
     *("tests/broker/test_kill_and_resume.py", "tests/process/test_channel.py"),
     *("tests/embedded/test_big_files.py", "tests/embedded/test_kill.py"),
+    *("tests/human/test_kills.py", "tests/human/test_commands.py", "tests/human/test_songs.py"),
     *("tests/model/test_machine.py", "tests/model/test_fences.py", "tests/ledger"),
 )
 """Where tests start servers, JVMs or builds of their own, or take long for another reason."""
@@ -40,6 +41,12 @@ LATER: Final = (
     "tests/docs/test_consoles.py::test_the_consoles_of_pages[use-spark]",
     "tests/cli/test_help.py::test_every_example_works_when_pasted",
     "tests/faults/test_kill_and_resume.py",
+    "tests/human/test_kills.py::test_q11_a_submit_that_is_killed_anywhere",
+    "tests/human/test_songs.py::test_the_example_with_one_command",
+    "tests/human/test_on_servers.py::test_q11_the_network_fails_at_every_call_of_a_submit[reset",
+    "tests/human/test_on_servers.py::test_q11_the_network_fails_at_every_call_of_a_submit[500",
+    "tests/conform/test_conform.py::test_a_worker_of_the_standard_library_keeps_the_protocol_in_all",
+    "tests/conform/test_conform.py::test_peragos_own_worker_keeps_the_protocol",
     "tests/spark/test_cluster.py::test_x4_the_same_task_passes_unchanged_and_is_published[local-",
     "tests/spark/test_cluster.py::test_x4_the_same_task_passes_unchanged_and_is_published[connect",
     "tests/spark/test_direct_cluster.py::test_x4_a_direct_write_on_a_cluster_survives",

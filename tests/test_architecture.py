@@ -189,7 +189,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("history", "ledger", "settings", "tasks", "transfer"),
     ("observe", "process", "stores", "workflow", "workspace"),
     ("attempt", "brokers", "dev", "programs", "spark"),
-    ("worker",),
+    ("conform", "human", "worker"),
     ("app",),
     ("cli", "testing"),
     ("notebook", "__main__"),
@@ -216,6 +216,10 @@ KNOWS_ONLY: dict[str, tuple[str, ...]] = {
     "perago.attempt": perago(
         *("attempt", "errors", "ports", "prefetch", "protocol", "redaction", "tasks"),
         *("workspace.neighbours", "workspace.scan"),
+    ),
+    "perago.human": perago(
+        *("attempt", "errors", "filesystem", "human", "ports", "protocol", "tasks", "transfer"),
+        *("workflow.human", "workspace"),
     ),
     "perago.worker": perago(
         *("attempt.progress", "attempt.report", "brokers", "errors", "filesystem", "ports"),

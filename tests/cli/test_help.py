@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from typer.main import get_command
 
 from perago.cli.app import app
+from perago.cli.exits import WAITING
 from tests.cli.conftest import Answer, Perago
 from tests.environment import clean_environment
 from tests.patience import LIMIT, until
@@ -50,6 +51,7 @@ def test_every_example_works_when_pasted(inside: Perago, project: Path) -> None:
     start, status = examples.pop(("start",)), examples.pop(("status",))
     up, down = examples.pop(("dev", "up")), examples.pop(("dev", "down"))
     cancel, run = examples.pop(("cancel",)), examples[("run",)]
+    people = {path: examples.pop(path) for path in [*examples] if path[0] == "human"}
     needed = [("repo", "init"), ("register",)]  # by ``submit``
     shown = shell.pastes(up)
     try:
@@ -57,6 +59,7 @@ def test_every_example_works_when_pasted(inside: Perago, project: Path) -> None:
         shell.before = f"{use.strip()}; "
         for example in (*(examples.pop(path) for path in needed), *examples.values()):
             shell.pastes(example)
+        _steps_of_people(shell, people)
         shell.before += "export PERAGO_KILL_AT='count:0:before body:STOP'; "
         with shell.begun(run) as halted:
             until(lambda: shell.answers(cancel).code == 0, "a run to cancel")
@@ -68,6 +71,41 @@ def test_every_example_works_when_pasted(inside: Perago, project: Path) -> None:
             assert worker.wait(LIMIT) == 0
     finally:
         shell.pastes(down)
+
+
+def _steps_of_people(shell: _Shell, examples: Mapping[tuple[str, ...], str]) -> None:
+    """Paste the examples about people, each where its step waits."""
+    (shell.directory / "people.toml").write_text(PEOPLE)
+    answers = {path[-1]: example for path, example in examples.items()}
+    for task, names in (
+        ("correct", ("human", "list", "show", "take", "diff", "check", "return", "submit")),
+        ("release", ("approve",)),
+        ("correct", ("reject",)),
+    ):
+        waits = shell.answers(f"perago run people.toml:{task}")
+        assert waits.code == WAITING, waits
+        for name in names:
+            said = shell.answers(answers.pop(name))
+            assert said.code in {0, WAITING}, (name, said)
+    assert answers == {}
+    shell.pastes("perago cancel last")  # a rejected step waits once more, and so does its run
+
+
+PEOPLE = """
+[[task]]
+name = "correct"
+owner_email = "data@example.com"
+human = true
+[task.workspace]
+
+[[task]]
+name = "release"
+owner_email = "data@example.com"
+human = true
+approval = true
+[task.workspace]
+read_only = true
+"""
 
 
 class _Shell:

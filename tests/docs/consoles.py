@@ -69,8 +69,9 @@ class Typed:
 
     @property
     def may_fail(self) -> bool:
-        """Tell whether the page shows a failure."""
-        return any("FAILED" in line or line.startswith(("error", "✗")) for line in self.shown)
+        """Tell whether the page shows a failure, or a run that waits for a person."""
+        ended = ("error", "✗", "waits for a person")
+        return any("FAILED" in line or line.startswith(ended) for line in self.shown)
 
 
 def commands(*consoles: str) -> list[Typed]:

@@ -121,6 +121,7 @@ PLAYS = {
     ),
     "docs/howto/write-a-task.md": Play(),
     "docs/howto/run-a-program.md": Play(),
+    "docs/howto/do-a-step-by-hand.md": Play(),
     "docs/howto/write-a-typescript-task.md": Play(project="texts", servers=("typescript",)),
     "docs/howto/write-a-workflow.md": Play(
         edits={

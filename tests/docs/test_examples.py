@@ -88,7 +88,8 @@ def test_workflows_can_run() -> None:
         workflow = parse_workflow(definition, {"load", "look", "report"})
         kinds.update(re.findall(r'"type": "(\w+)"', text))
         assert workflow.name == definition["name"]
-    assert kinds == set(TaskKind)
+    # Steps of people have a page of their own; what a dynamic fork runs only its input says.
+    assert kinds == set(TaskKind) - {TaskKind.HUMAN, TaskKind.FORK_JOIN_DYNAMIC}
 
 
 def test_the_store_can_be_used_from_python(tmp_path: Path) -> None:

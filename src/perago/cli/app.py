@@ -15,12 +15,14 @@ from perago.cli import (
     cancel,
     check,
     checkout,
+    conform,
     dev,
     diff,
     doctor,
     extract,
     gc,
     graph,
+    human,
     init,
     inspect,
     ledger,
@@ -78,7 +80,7 @@ _COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
         report.report,
         verify.verify,
     ),
-    _KEEP: (doctor.doctor, gc.gc),
+    _KEEP: (doctor.doctor, conform.conform, gc.gc),
 }
 for _panel, _functions in _COMMANDS.items():
     for _function in _functions:
@@ -87,6 +89,7 @@ app.add_typer(new.app, name="new", rich_help_panel=_START)
 app.add_typer(repo.app, name="repo", rich_help_panel=_START)
 app.add_typer(branch.app, name="branch", rich_help_panel=_START)
 app.add_typer(dev.app, name="dev", rich_help_panel=_START)
+app.add_typer(human.app, name="human", rich_help_panel=_STEER)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_LOOK)
 
 

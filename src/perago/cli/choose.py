@@ -125,6 +125,14 @@ def repository_of(home: Home, given: str | None) -> str:
     raise UsageError("which repository?", remedy=f"name one of {', '.join(known)}")
 
 
+def chosen_mode(given: str | None, settings: Settings) -> str:
+    """Return how executors run: as asked for, or as configured."""
+    mode = given or settings.execution_mode
+    if mode not in {"process", "thread"}:
+        raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
+    return mode
+
+
 def wants_spark(engine: str, listed: Listed, settings: Settings) -> bool:
     """Return whether Spark is to work on these objects: asked for, or too many for one process."""
     engines = ("auto", "threads", "spark")

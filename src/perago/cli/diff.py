@@ -8,7 +8,7 @@ import typer
 
 from perago.cli import completion
 from perago.cli.choose import Repo, StoreName, place_of, selection_of
-from perago.cli.screen import AsJson, changes, emit, plain, say, short
+from perago.cli.screen import AsJson, emit, plain, say_steps, short
 
 
 def diff(
@@ -40,7 +40,7 @@ def diff(
     Says of a table whose part files differ only in their names, that it does.
     """
     from perago.app.local import home_here
-    from perago.cli.tables import Versions
+    from perago.cli.tables import Versions, say_tables
 
     select = selection_of(prefix)
     place, name = place_of(home_here(), store, repository)
@@ -55,21 +55,10 @@ def diff(
                 "repository": name,
                 "left": old.id,
                 "right": new.id,
-                "added": found.added,
-                "changed": found.changed,
-                "removed": found.removed,
+                **found.as_json(),
                 "tables": [table.as_json() for table in tables],
             }
         )
         return
-    total = changes(len(found.added), len(found.changed), len(found.removed))
-    say(f"[bold]{plain(name)}[/bold] {short(old.id)} .. {short(new.id)}  {total}")
-    for sign, colour, paths in (
-        ("+", "green", found.added),
-        ("~", "yellow", found.changed),
-        ("-", "red", found.removed),
-    ):
-        for path in paths:
-            say(f"[{colour}]{sign}[/{colour}] {plain(path)}")
-    for table in tables:
-        say(f"[bold]=[/bold] {plain(table.table or '/')}: {plain(table)}")
+    say_steps(f"[bold]{plain(name)}[/bold] {short(old.id)} .. {short(new.id)}", found)
+    say_tables(tables)

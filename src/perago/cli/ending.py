@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from perago.cli.exits import FAILED, INTERRUPTED
+from perago.cli.exits import FAILED, INTERRUPTED, OK, WAITING
 from perago.cli.screen import block, emit, fields, note, plain, say
 
 if TYPE_CHECKING:
     from perago.app.local import Home
-    from perago.brokers.local import RunRecord
+    from perago.brokers.local import RunRecord, TaskRecord
 
 
 def warn(warnings: Sequence[str], *, as_json: bool) -> None:
@@ -33,16 +33,40 @@ def conclude(
                 "reason": ended.reason,
                 "output": ended.output,
                 "warnings": list(warnings),
+                **_waiting_for(ended, home),
             }
         )
     else:
         _tell(ended, home, again)
         # A second time: the first one is far above by now.
         warn(warnings, as_json=as_json)
+    if code := exit_code_of(ended, home):
+        raise typer.Exit(code)
+
+
+def exit_code_of(ended: RunRecord, home: Home) -> int:
+    """Return the exit code that tells how a run ended, or why it did not."""
     if ended.status == "RUNNING":
-        raise typer.Exit(INTERRUPTED)
-    if ended.status != "COMPLETED":
-        raise typer.Exit(FAILED)
+        return WAITING if _people(ended, home) else INTERRUPTED
+    return OK if ended.status == "COMPLETED" else FAILED
+
+
+def _waiting_for(ended: RunRecord, home: Home) -> dict[str, object]:
+    """Name the steps of a run that wait for people, where it waits for nothing else."""
+    found = _people(ended, home) if ended.status == "RUNNING" else ()
+    named = [{"step": task.reference_name, "task_id": task.task_id} for task in found]
+    return {"waiting": named} if named else {}
+
+
+def _people(ended: RunRecord, home: Home) -> Sequence[TaskRecord]:
+    """Return the steps that a run waits for, if it waits for people only."""
+    from perago.workflow.records import left_to_people
+    from perago.workflow.tasks import TaskKind
+
+    tasks = home.state.tasks(ended.id)
+    if not left_to_people(tasks):
+        return ()
+    return [t for t in tasks if t.kind is TaskKind.HUMAN and t.status == "IN_PROGRESS"]
 
 
 def _tell(ended: RunRecord, home: Home, again: str) -> None:
@@ -52,6 +76,11 @@ def _tell(ended: RunRecord, home: Home, again: str) -> None:
         fields({plain(name): plain(value) for name, value in shown.items() if value is not None})
         log = f"perago log{_place(ended)}"
         say(f"\n[dim]look:[/dim] {log}    [dim]or:[/dim] perago inspect {ended.id[:8]}")
+    elif waiting := _people(ended, home) if ended.status == "RUNNING" else ():
+        say(f"\n[yellow]waits for a person[/yellow]  run {plain(ended.id)}")
+        for task in waiting:
+            say(f"  {plain(task.reference_name)}: perago human show {plain(task.task_id[:8])}")
+        say("[dim]when it is done, the run goes on[/dim]")
     elif ended.status == "RUNNING":
         say(f"\n[yellow]stopped[/yellow]; resume with: perago run --resume {ended.id}")
     else:

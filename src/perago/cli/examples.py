@@ -1,6 +1,7 @@
 """The line with which the help of each command begins; it works when pasted.
 
-The lines are for a project made by ``perago init``; those about servers need them running.
+The lines are for a project made by ``perago init``; those about servers need them running, those
+about people a step that waits for one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,16 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "perago watch": "perago watch last",
     "perago cancel": "perago cancel last",
     "perago restart": "perago restart last",
+    "perago human": "perago human list",
+    "perago human list": "perago human list",
+    "perago human show": "perago human show correct",
+    "perago human take": "perago human take correct fix",
+    "perago human diff": "perago human diff fix",
+    "perago human check": "perago human check fix",
+    "perago human submit": "perago human submit fix",
+    "perago human approve": "perago human approve release --yes",
+    "perago human reject": "perago human reject correct --reason 'the file is empty'",
+    "perago human return": "perago human return correct",
     "perago graph": "perago graph workflow.json tasks",
     "perago new": "perago new workflow tasks -o first.json",
     "perago new workflow": "perago new workflow tasks -o chain.json",
@@ -48,5 +59,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "perago ledger": "PERAGO_LEDGER=sqlite:///$PWD/ledger.sqlite perago ledger show",
     "perago ledger show": "PERAGO_LEDGER=sqlite:///$PWD/ledger.sqlite perago ledger show",
     "perago doctor": "perago doctor",
+    "perago conform": "perago conform --task count_words --only kill",
     "perago gc": "perago gc",
 }

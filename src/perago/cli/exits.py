@@ -20,6 +20,8 @@ FAILED = 1
 USAGE = 2
 CONFIGURATION = 3
 UNREACHABLE = 4
+WAITING = 5
+"""A run goes on when a person has done a step."""
 INTERRUPTED = 130
 
 _CODES: tuple[tuple[type[PeragoError], int], ...] = (

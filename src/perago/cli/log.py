@@ -69,6 +69,8 @@ def _show(entries: Sequence[PublicationEntry], taken_back: Sequence[Replaced]) -
         said, change = entry.commit.metadata, entry.change
         retry = str(said.get("perago.retry_count", "0"))
         step = plain(entry.step) or f"[dim]{plain(entry.commit.message)}[/dim]"
+        if person := said.get("perago.person"):
+            step += f" [dim]by {plain(person)}[/dim]"
         if entry.step and retry != "0":
             step += f" [dim]retry {plain(retry)}[/dim]"
         if entry.unfinished:

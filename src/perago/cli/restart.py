@@ -74,7 +74,7 @@ def _on_conductor(
 def _here(
     found: LocalWorkflow, before: WorkflowExecution, settings: Settings, jobs: int, *, as_json: bool
 ) -> None:
-    from perago.app.local import open_store
+    from perago.app.local import home_of, open_store
     from perago.cli.ending import conclude
     from perago.cli.seed import chosen_store
     from perago.cli.session import Session
@@ -88,7 +88,7 @@ def _here(
     name = f"workflow of run {plain(run.id)}"
     source = WorkflowSource(run.workflow, name, run.modules, load_tasks(run.modules))
     ended = session.start(source, given)
-    conclude(ended, found.home, f"perago restart {ended.id}", [], as_json=as_json)
+    conclude(ended, home_of(settings), f"perago restart {ended.id}", [], as_json=as_json)
 
 
 def _renewed(before: WorkflowExecution, opened: Callable[[], Store]) -> dict[str, Any]:

@@ -94,6 +94,9 @@ def run(
             "--real-delays", help="Wait before a retry as long as declared, not 1 s at most."
         ),
     ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Stay while a person has to do a step.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a workflow as transactions on the embedded store.
@@ -101,6 +104,7 @@ def run(
     Kill it whenever you like: nothing half-done is ever visible, and --resume goes on.
     """
     from perago.app.local import home_of, open_store, settings_here
+    from perago.cli.choose import chosen_mode
     from perago.cli.seed import chosen_store, read_input, workspace_for
     from perago.cli.session import LONGEST_DELAY, Session
     from perago.cli.workflow_source import load_source
@@ -111,12 +115,19 @@ def run(
     settings = settings_here()
     context.with_resource(keys_withheld(os.environ))
     KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
-    mode = execution_mode or settings.execution_mode
-    if mode not in {"process", "thread"}:
-        raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
+    mode = chosen_mode(execution_mode, settings)
     kind = chosen_store(store)
     longest = math.inf if real_delays else LONGEST_DELAY
-    session = Session(home_of(settings), settings, jobs, mode, kind, as_json, longest_delay=longest)
+    session = Session(
+        home_of(settings),
+        settings,
+        jobs,
+        mode,
+        kind,
+        as_json,
+        longest_delay=longest,
+        wait_for_people=wait,
+    )
     warnings: list[str] = []
     if resume is not None:
         _refuse_for_resume(context)
@@ -127,11 +138,6 @@ def run(
     else:
         found = load_source(target, modules or [])
         given = read_input(values or [], input_file, params)
-        if found.single_task and (extra := sorted(given.keys() - {"params", "workspace"})):
-            raise UsageError(
-                f"a single task has no input {extra[0]!r}",
-                remedy="give its params as --params JSON",
-            )
         _refuse_without_effect(context, found, given)
         warnings = found.check_names(given)
         warn(warnings, as_json=as_json)
@@ -164,9 +170,13 @@ def _refuse_for_resume(context: typer.Context) -> None:
 def _refuse_without_effect(
     context: typer.Context, found: WorkflowSource, given: dict[str, object]
 ) -> None:
-    """Refuse options about a workspace that is not used, or is given as input."""
+    """Refuse input that nothing takes, and options about a workspace that is not used or given."""
     from perago.errors import UsageError
 
+    if found.single_task and (extra := sorted(given.keys() - {"params", "workspace"})):
+        raise UsageError(
+            f"a single task has no input {extra[0]!r}", remedy="give its params as --params JSON"
+        )
     for name in _OF_THE_WORKSPACE:
         if not _given(context, name):
             continue

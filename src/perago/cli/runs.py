@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from perago.brokers.local import RunRecord
 
 INTERRUPTED = "INTERRUPTED"
-_COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", INTERRUPTED: "yellow"}
+WAITING = "WAITING"
+"""A run that goes on when a person has done a step."""
+_COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", INTERRUPTED: "yellow", WAITING: "yellow"}
 _SHORTEST = 8
 
 
@@ -27,7 +29,7 @@ def runs(
 
     home = home_here().existing()
     found = home.state.runs(limit)
-    states = [_state(home, run) for run in found]
+    states = [state_of(home, run) for run in found]
     if as_json:
         emit(
             [
@@ -59,16 +61,18 @@ def runs(
             ]
         )
     table(["run", "workflow", "status", "started", "took"], rows)
-    if any(state not in {"COMPLETED", "RUNNING"} for state in states):
+    if any(state not in {"COMPLETED", "RUNNING", WAITING} for state in states):
         say("[dim]resume one with: perago run --resume RUN[/dim]")
 
 
-def _state(home: Home, run: RunRecord) -> str:
+def state_of(home: Home, run: RunRecord) -> str:
     """Return the status of a run; one whose process is gone was interrupted, not running."""
     from perago.process.lock import held, run_lock
+    from perago.workflow.records import left_to_people
 
-    running = run.status == "RUNNING"
-    return INTERRUPTED if running and not held(run_lock(home.locks, run.id)) else str(run.status)
+    if run.status != "RUNNING" or held(run_lock(home.locks, run.id)):
+        return str(run.status)
+    return WAITING if left_to_people(home.state.tasks(run.id)) else INTERRUPTED
 
 
 def _enough(ids: Sequence[str]) -> int:

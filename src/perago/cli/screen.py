@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from perago.protocol.values import ChangeSet
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 SHORT = 12
 _GAP = 2
@@ -183,6 +185,19 @@ def changes(added: int, changed: int, removed: int) -> str:
         f"[red]-{removed}[/red]" if removed else "",
     ]
     return " ".join(filter(None, parts)) or "[dim]nothing[/dim]"
+
+
+def say_steps(heading: str, steps: ChangeSet) -> None:
+    """Print how much differs behind a heading, then the files, one a line."""
+    total = changes(len(steps.added), len(steps.changed), len(steps.removed))
+    say(f"{heading}  {total}")
+    for sign, colour, paths in (
+        ("+", "green", steps.added),
+        ("~", "yellow", steps.changed),
+        ("-", "red", steps.removed),
+    ):
+        for path in paths:
+            say(f"[{colour}]{sign}[/{colour}] {plain(path)}")
 
 
 def fields(pairs: Mapping[str, object]) -> None:

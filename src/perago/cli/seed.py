@@ -11,7 +11,7 @@ from perago.app.local import StoreKind
 from perago.cli.workflow_source import WorkflowSource
 from perago.errors import NotFoundError, UsageError
 from perago.ports import Store
-from perago.protocol.reading import OutOfBoundsError, read_json
+from perago.protocol.reading import OutOfBoundsError, read_json, refuse_halves
 from perago.protocol.replacement import KIND
 from perago.protocol.values import Commit
 from perago.stores.embedded import EmbeddedStore
@@ -31,15 +31,22 @@ def read_input(pairs: list[str], file: Path | None, params: str | None) -> dict[
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"input file {file} cannot be read: {error}") from None
         found.update(_object(text, str(file)))
+    found.update(read_pairs(pairs, "--input"))
+    if params is not None:
+        found["params"] = _object(params, "--params")
+    return found
+
+
+def read_pairs(pairs: list[str], option: str) -> dict[str, Any]:
+    """Read ``key=value``, as often as an option was given."""
+    found: dict[str, Any] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key:
             raise UsageError(
-                f"--input {pair!r} is not a key=value pair", remedy="write --input key=value"
+                f"{option} {pair!r} is not a key=value pair", remedy=f"write {option} key=value"
             )
-        found[key] = _value(value)
-    if params is not None:
-        found["params"] = _object(params, "--params")
+        found[key] = _value(value, option)
     return found
 
 
@@ -126,11 +133,17 @@ def _object(text: str, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _value(text: str) -> object:
+def _value(text: str, option: str) -> object:
     """Read a value as JSON where it is JSON, otherwise as text."""
     try:
-        return read_json(text)
+        try:
+            return read_json(text)
+        except OutOfBoundsError:
+            raise
+        except ValueError:
+            refuse_halves(text)
+            return text
     except OutOfBoundsError as error:
-        raise UsageError(f"an --input cannot be read: {error}", remedy="give less") from None
-    except ValueError:
-        return text
+        raise UsageError(
+            f"an {option} cannot be read: {error}", remedy="give less, and in UTF-8"
+        ) from None

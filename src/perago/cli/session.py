@@ -42,6 +42,7 @@ class Session:
     own: Mapping[str, TaskDefinition] | None = None
     """Tasks that no module declares; they run in this process only."""
     longest_delay: float = LONGEST_DELAY
+    wait_for_people: bool = False
 
     def start(self, source: WorkflowSource, given: Mapping[str, Any]) -> RunRecord:
         """Check a workflow, then run it to its end."""
@@ -79,6 +80,7 @@ class Session:
         try:
             runner = local_runner(self.home, pool, tasks, view)
             runner.longest_delay = self.longest_delay
+            runner.wait_for_people = self.wait_for_people
             yield runner, view
         finally:
             pool.close()

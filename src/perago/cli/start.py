@@ -31,18 +31,16 @@ def start(
     runs and starts again with new code and settings.
     """
     from perago.app.local import conductor_of, settings_here
-    from perago.errors import UsageError
+    from perago.cli.choose import chosen_mode
     from perago.process.killing import KillAt
     from perago.settings import keys_withheld
-    from perago.tasks.loading import load_tasks
+    from perago.tasks.loading import for_workers, load_tasks
 
     settings = settings_here()
     withheld = context.with_resource(keys_withheld(os.environ))
     KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
-    mode = execution_mode or settings.execution_mode
-    if mode not in {"process", "thread"}:
-        raise UsageError(f"--execution-mode {mode!r}", remedy="use process or thread")
-    tasks = load_tasks(modules)
+    mode = chosen_mode(execution_mode, settings)
+    tasks = for_workers(load_tasks(modules))
     client = conductor_of(settings)  # Says what to install before the rest is imported.
 
     from perago.app.worker import store_of, watched

@@ -18,6 +18,7 @@ from perago.errors import UsageError
 from perago.process.lock import held, run_lock
 from perago.protocol.events import Event
 from perago.workflow.progress import WorkflowExecution, WorkflowStep, news, published_by
+from perago.workflow.records import left_to_people
 
 if TYPE_CHECKING:
     from perago.app.local import Home
@@ -57,6 +58,9 @@ class Steered(Protocol):
     def deserted(self) -> bool:
         """Return whether nothing is left that could take it further."""
 
+    def waits_for_people(self) -> bool:
+        """Return whether it is deserted because a person has to do a step."""
+
 
 @dataclass(slots=True)
 class ConductorWorkflow:
@@ -82,6 +86,9 @@ class ConductorWorkflow:
         return published_by(step)
 
     def deserted(self) -> bool:
+        return False
+
+    def waits_for_people(self) -> bool:
         return False
 
 
@@ -111,6 +118,9 @@ class LocalWorkflow:
         driven = held(run_lock(self.home.locks, self.run.id))
         self._alone = 0 if driven else self._alone + 1
         return self.run.status is RunStatus.RUNNING and self._alone >= _LOOKS_ALONE
+
+    def waits_for_people(self) -> bool:
+        return left_to_people(self.home.state.tasks(self.run.id))
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from perago.cli.screen import size
+from perago.cli.screen import plain, say, size
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.ports import Fetch
 from perago.protocol.parts import only_names_differ, tables_of
@@ -64,6 +64,12 @@ class Versions:
                 wanted = [Fetch(path, entry, to / path) for path, entry in files.items()]
                 self.store.fetch(self.repository, ref, wanted, lambda _: None)
             return compare(before, after, table)
+
+
+def say_tables(found: Iterable[TableComparison]) -> None:
+    """Print what became of tables, one a line."""
+    for table in found:
+        say(f"[bold]=[/bold] {plain(table.table or '/')}: {plain(table)}")
 
 
 def _comparison() -> Callable[[Path, Path, str], TableComparison]:

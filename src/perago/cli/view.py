@@ -25,6 +25,8 @@ _ICONS = {
     "INTERRUPTED": "[yellow]■[/yellow]",
 }
 _INTERRUPTED = "INTERRUPTED"
+_WAITS = {"HUMAN": "waits for a person", "WAIT": "waits for its time"}
+"""Kinds of step that wait for something outside, and what for."""
 _BAR = 16
 _NOTICED = 1.5
 """Seconds from which on a wait is announced where nothing moves."""
@@ -172,7 +174,10 @@ class RunView:
 
     def __call__(self, event: dict[str, object]) -> None:
         """Take one event of the runner."""
-        if event.get("kind") not in {None, "SIMPLE"}:
+        kind = event.get("kind")
+        if kind in _WAITS:
+            self._about_waiting(event, _WAITS[str(kind)])
+        if kind not in {None, "SIMPLE"}:
             return
         name, task_id = str(event["event"]), str(event.get("task_id", ""))
         if name in {"task_scheduled", "task_retry"}:
@@ -190,6 +195,15 @@ class RunView:
                     return  # the interruption was the end of that command
                 self._schedule(name, task_id, event)
             self._follow(name, self._steps[task_id], event)
+
+    def _about_waiting(self, event: Mapping[str, Any], why: str) -> None:
+        """Tell of a step that no executor does: that it waits, and that it failed."""
+        label, name = plain(event["reference_task_name"]), event["event"]
+        if name in {"task_scheduled", "task_retry"}:
+            self._console.print(marked(f"[yellow]?[/yellow] {label}  {why}"))
+        elif name == "task_finished" and event["status"] not in _ICONS:
+            why = block(event["reason"] or event["status"])
+            self._console.print(marked(f"[red]✗[/red] {label}  [red]{why}[/red]"))
 
     def _schedule(self, name: str, task_id: str, event: Mapping[str, Any]) -> None:
         step = StepView(

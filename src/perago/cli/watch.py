@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from perago.cli.exits import FAILED, INTERRUPTED
+from perago.cli.exits import FAILED, INTERRUPTED, WAITING
 from perago.cli.screen import AsJson, block, emit, fields, note, plain, say
 from perago.cli.steering import Id
 
@@ -46,11 +46,15 @@ def follow_to_the_end(found: Steered, *, as_json: bool) -> None:
     else:
         _conclude(found, ended)
     if ended.status != "COMPLETED":
-        raise typer.Exit(FAILED)
+        raise typer.Exit(WAITING if not ended.over and found.waits_for_people() else FAILED)
 
 
 def _conclude(found: Steered, ended: WorkflowExecution) -> None:
     noun = _noun(found)
+    if not ended.over and found.waits_for_people():
+        say(f"\n[yellow]waits for a person[/yellow]  {noun} {plain(ended.id)}")
+        say("[dim]see which steps:[/dim] perago human list")
+        return
     if not ended.over:
         say(f"\n[yellow]its process is gone[/yellow]  {noun} {plain(ended.id)} did not end")
         say(f"[dim]resume it with:[/dim] perago run --resume {plain(ended.id)}")

@@ -121,7 +121,7 @@ def definition_of_task(task: TaskDefinition) -> dict[str, object]:
             {
                 "name": task.name,
                 "taskReferenceName": step,
-                "type": "SIMPLE",
+                "type": str(shape_of(task).kind),
                 "inputParameters": given,
             }
         ],
