@@ -93,7 +93,7 @@ format: $(READY) ## rewrite the code the way lint wants it
 
 lock: $(NEED_UV) ## pin dependencies with hashes again (ARGS=--upgrade for newer ones)
 	@$(COMPILE) pyproject.toml -o requirements/run.txt
-	@$(COMPILE) pyproject.toml --extra conductor --extra connect --extra data --extra javascript --extra lakefs --extra ledger --extra otel --extra spark --group dev -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml --extra conductor --extra connect --extra data --extra javascript --extra lakefs --extra ledger --extra otel --extra spark --extra ui --group dev -o requirements/dev.txt
 	@$(COMPILE) pyproject.toml --extra conductor --extra lakefs --extra ledger --extra otel -o requirements/worker.txt
 	@$(COMPILE) pyproject.toml --extra conductor --extra lakefs --extra ledger --extra otel --extra spark -c requirements/dev.txt -o requirements/spark.txt
 	@$(COMPILE) --group build -o requirements/build.txt

@@ -191,7 +191,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("attempt", "brokers", "dev", "programs", "spark"),
     ("conform", "human", "worker"),
     ("app",),
-    ("cli", "testing"),
+    ("testing", "ui"),
+    ("cli",),
     ("notebook", "__main__"),
 )
 """A package may import from lower floors only; none of its own floor."""
@@ -293,7 +294,10 @@ FOREIGN = {
     "lakefs": perago("stores.lakefs"),
     "lakefs_sdk": perago("stores.lakefs"),
     "opentelemetry": perago("observe"),
+    "jinja2": perago("ui.rendering"),
     "psycopg": perago("ledger.postgres"),
+    "starlette": perago("ui"),
+    "uvicorn": perago("ui.serving"),
     "prometheus_client": perago("observe"),
     "pyspark": perago("spark"),
     "py4j": perago("spark"),

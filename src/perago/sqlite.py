@@ -117,3 +117,16 @@ def _close_to_others(path: Path) -> None:
     mine = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
     if mine and found.st_mode & _OTHERS:
         path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
+
+
+def looked_at(
+    path: Path, wait_seconds: float, *, check_same_thread: bool = True
+) -> sqlite3.Connection:
+    """Open a file that is there, to read only: its writers are never kept waiting."""
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro",
+        timeout=wait_seconds,
+        isolation_level=None,
+        check_same_thread=check_same_thread,
+        uri=True,
+    )

@@ -51,6 +51,7 @@ def test_every_example_works_when_pasted(inside: Perago, project: Path) -> None:
     start, status = examples.pop(("start",)), examples.pop(("status",))
     up, down = examples.pop(("dev", "up")), examples.pop(("dev", "down"))
     cancel, run = examples.pop(("cancel",)), examples[("run",)]
+    page = examples.pop(("ui",))
     people = {path: examples.pop(path) for path in [*examples] if path[0] == "human"}
     needed = [("repo", "init"), ("register",)]  # by ``submit``
     shown = shell.pastes(up)
@@ -69,6 +70,11 @@ def test_every_example_works_when_pasted(inside: Perago, project: Path) -> None:
             until(lambda: shell.answers(status).code == 0, "a worker that is ready")
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(LIMIT) == 0
+        with shell.begun(page, stdout=subprocess.PIPE) as served:
+            assert served.stdout is not None
+            assert b"http://127.0.0.1:" in served.stdout.readline()
+            served.send_signal(signal.SIGINT)
+            assert served.wait(LIMIT) == 0
     finally:
         shell.pastes(down)
 
@@ -116,10 +122,9 @@ class _Shell:
         self.directory = directory
         self.before = ""
 
-    def begun(self, line: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            ["bash", "-c", f"{self.before}exec {line}"], cwd=self.directory, env=self.environment
-        )
+    def begun(self, line: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
+        words = ["bash", "-c", f"{self.before}exec {line}"]
+        return subprocess.Popen(words, cwd=self.directory, env=self.environment, stdout=stdout)
 
     def answers(self, line: str) -> Answer:
         done = subprocess.run(

@@ -38,6 +38,7 @@ from perago.cli import (
     start,
     status,
     submit,
+    ui,
     verify,
     watch,
 )
@@ -78,6 +79,7 @@ _COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
         checkout.checkout,
         graph.graph,
         report.report,
+        ui.ui,
         verify.verify,
     ),
     _KEEP: (doctor.doctor, conform.conform, gc.gc),
@@ -119,6 +121,9 @@ EXTRA_OF: Final = {
     "pyarrow": "data",
     "pyspark": "spark",
     "quickjs": "javascript",
+    "jinja2": "ui",
+    "starlette": "ui",
+    "uvicorn": "ui",
     "urllib3": "lakefs",
 }
 """Packages that a bare installation does not have, and the extra that brings each."""

@@ -9,7 +9,8 @@ import typer
 
 from perago.cli import completion
 from perago.cli.choose import Engine, Repo, StoreName, place_of, selection_of, wants_spark
-from perago.cli.screen import AsJson, emit, plain, say, short, size
+from perago.cli.screen import AsJson, emit, plain, say, short
+from perago.protocol.printable import size
 
 if TYPE_CHECKING:
     from perago.ports import Store

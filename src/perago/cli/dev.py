@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.help import Group, StyledCommand
-from perago.cli.screen import AsJson, emit, emit_keys, fields, note, plain, say, size, table, when
+from perago.cli.screen import AsJson, emit, emit_keys, fields, note, plain, say, table, when
+from perago.protocol.printable import size
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -55,6 +55,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "perago diff": "perago diff",
     "perago checkout": "perago checkout words-now",
     "perago report": "perago report",
+    "perago ui": "perago ui --open",
     "perago verify": "perago verify",
     "perago ledger": "PERAGO_LEDGER=sqlite:///$PWD/ledger.sqlite perago ledger show",
     "perago ledger show": "PERAGO_LEDGER=sqlite:///$PWD/ledger.sqlite perago ledger show",

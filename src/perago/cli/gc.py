@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli.exits import exit_code
-from perago.cli.screen import AsJson, emit, plain, say, size
+from perago.cli.screen import AsJson, emit, plain, say
+from perago.protocol.printable import size
 
 if TYPE_CHECKING:
     from perago.app.cleanup import StagingDecision

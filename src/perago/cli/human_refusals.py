@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from perago.app.human import LOCAL, Human
-from perago.cli.runs import INTERRUPTED, state_of
+from perago.app.run_state import INTERRUPTED, state_of
 from perago.errors import TaskFailed
 from perago.human.attempts import HumanStep
 from perago.human.directory import TakenDirectory
@@ -102,4 +102,4 @@ def _was_left(human: Human, taken: TakenDirectory) -> bool:
     if taken.where != LOCAL:
         return False
     run = human.home.state.run(taken.attempt.workflow_instance_id)
-    return state_of(human.home, run) == INTERRUPTED
+    return state_of(human.home, run.id, run.status) == INTERRUPTED

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli import completion
-from perago.cli.screen import AsJson, emit, plain, say, size, table
+from perago.cli.screen import AsJson, emit, plain, say, table
 from perago.errors import UsageError
+from perago.protocol.printable import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

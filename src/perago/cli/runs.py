@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from perago.cli.screen import AsJson, emit, plain, say, table, when
 
-if TYPE_CHECKING:
-    from perago.app.local import Home
-    from perago.brokers.local import RunRecord
-
-INTERRUPTED = "INTERRUPTED"
-WAITING = "WAITING"
-"""A run that goes on when a person has done a step."""
-_COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", INTERRUPTED: "yellow", WAITING: "yellow"}
+_COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", "INTERRUPTED": "yellow", "WAITING": "yellow"}
 _SHORTEST = 8
 
 
@@ -26,10 +19,11 @@ def runs(
 ) -> None:
     """List local runs, newest first; one that did not end can be resumed."""
     from perago.app.local import home_here
+    from perago.app.run_state import WAITING, state_of
 
     home = home_here().existing()
     found = home.state.runs(limit)
-    states = [state_of(home, run) for run in found]
+    states = [state_of(home, run.id, run.status) for run in found]
     if as_json:
         emit(
             [
@@ -63,16 +57,6 @@ def runs(
     table(["run", "workflow", "status", "started", "took"], rows)
     if any(state not in {"COMPLETED", "RUNNING", WAITING} for state in states):
         say("[dim]resume one with: perago run --resume RUN[/dim]")
-
-
-def state_of(home: Home, run: RunRecord) -> str:
-    """Return the status of a run; one whose process is gone was interrupted, not running."""
-    from perago.process.lock import held, run_lock
-    from perago.workflow.records import left_to_people
-
-    if run.status != "RUNNING" or held(run_lock(home.locks, run.id)):
-        return str(run.status)
-    return WAITING if left_to_people(home.state.tasks(run.id)) else INTERRUPTED
 
 
 def _enough(ids: Sequence[str]) -> int:

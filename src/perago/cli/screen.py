@@ -168,15 +168,6 @@ def when(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
-def size(count: float) -> str:
-    """Show bytes the way people say them."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:  # noqa: PLR2004 - the step between the units
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def changes(added: int, changed: int, removed: int) -> str:
     """Summarise a change set."""
     parts = [

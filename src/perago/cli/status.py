@@ -8,7 +8,8 @@ from typing import Any
 import typer
 
 from perago.cli.exits import FAILED
-from perago.cli.screen import AsJson, emit, fields, plain, say, size, table, when
+from perago.cli.screen import AsJson, emit, fields, plain, say, table, when
+from perago.protocol.printable import size
 
 
 def status(as_json: AsJson = False) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from perago.cli.screen import plain, say, size
+from perago.cli.screen import plain, say
 from perago.errors import PeragoError, RuntimeConfigError
 from perago.ports import Fetch
 from perago.protocol.parts import only_names_differ, tables_of
 from perago.protocol.paths import Selection, plan_download
+from perago.protocol.printable import size
 from perago.protocol.table_comparison import TableComparison
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from perago.cli.choose import (
     wants_spark,
 )
 from perago.cli.exits import FAILED
-from perago.cli.screen import AsJson, emit, plain, say, short, size
+from perago.cli.screen import AsJson, emit, plain, say, short
+from perago.protocol.printable import size
 
 if TYPE_CHECKING:
     from perago.settings import Settings

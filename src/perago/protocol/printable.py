@@ -34,5 +34,14 @@ def brief(name: str) -> str:
     return f"{name[: _LONG_NAME // 2]}...{name[-_LONG_NAME // 4 :]}"
 
 
+def size(count: float) -> str:
+    """Show bytes the way people say them."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:  # noqa: PLR2004 - the step between the units
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()

@@ -1,0 +1,110 @@
+"""What the pages are made of: one home, and the servers that are configured beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from perago.app.local import Home, home_of
+from perago.app.run_state import state_of
+from perago.brokers.local.executions import execution_of
+from perago.brokers.local.listing import RunLine, RunListing, RunQuery
+from perago.errors import NotFoundError, UsageError
+from perago.history.attempts import AttemptHistory, attempt_history
+from perago.history.event_log import Recorded
+from perago.ports import Clock
+from perago.settings import Settings
+from perago.stores import opening
+from perago.workflow.progress import WorkflowExecution
+from perago.workflow.records import RunRecord, TaskRecord
+
+if TYPE_CHECKING:
+    from perago.stores.embedded import EmbeddedStore
+    from perago.stores.lakefs.store import LakeFSStore
+
+STORES: Final = ("embedded", "lakefs")
+
+
+@dataclass(frozen=True)
+class PageSources:
+    """Reads what a page shows. Nothing of it is changed by reading."""
+
+    settings: Settings
+    clock: Clock
+
+    @cached_property
+    def home(self) -> Home:
+        """The home whose runs and events are shown."""
+        return home_of(self.settings).existing()
+
+    @cached_property
+    def _listing(self) -> RunListing:
+        return RunListing(self.home.state.path)
+
+    @cached_property
+    def _lakefs(self) -> LakeFSStore:
+        return opening.lakefs_of(self.settings)
+
+    # --- runs --------------------------------------------------------------------------------
+
+    def runs(self, query: RunQuery) -> list[tuple[RunLine, str]]:
+        """List runs, newest first, each with how it stands."""
+        lines = self._listing.page(query)
+        return [(line, state_of(self.home, line.id, line.status)) for line in lines]
+
+    def workflows(self) -> Sequence[str]:
+        """List the names of the workflows that were run."""
+        return self._listing.names()
+
+    def run(self, run_id: str) -> RunRecord:
+        """Find a run by its whole id; ``NotFoundError`` when there is none."""
+        try:
+            found = self.home.state.run(run_id)
+        except UsageError as error:
+            raise NotFoundError(error.message) from None
+        if found.id != run_id:
+            raise NotFoundError(f"there is no run {run_id!r}")
+        return found
+
+    def state(self, run: RunRecord) -> str:
+        """Say how a run stands now."""
+        return state_of(self.home, run.id, run.status)
+
+    def execution(self, run: RunRecord) -> WorkflowExecution:
+        """Return a run with its attempts, as they are now."""
+        return execution_of(run, self.home.state.tasks(run.id), self.clock.now())
+
+    # --- attempts ----------------------------------------------------------------------------
+
+    def attempts(self, run_id: str) -> dict[str, AttemptHistory]:
+        """Return what the event log knows of the attempts of a run, by their execution ids."""
+        found: dict[str, list[Recorded]] = {}
+        for one in self.home.events.of_workflow(run_id):
+            found.setdefault(one.execution_id, []).append(one)
+        return {key: attempt_history(events) for key, events in found.items()}
+
+    def attempt(self, execution_id: str) -> AttemptHistory:
+        """Return what the event log knows of one; ``NotFoundError`` when that is nothing."""
+        events = self.home.events.of_execution(execution_id)
+        if not events:
+            raise NotFoundError(f"nothing is known of the execution {execution_id!r}")
+        return attempt_history(events)
+
+    def task(self, task_id: str) -> TaskRecord | None:
+        """Return what the state has of an attempt; None for one that ran under Conductor."""
+        return self.home.state.task(task_id)
+
+    # --- versions ----------------------------------------------------------------------------
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """Name the stores that can be looked at."""
+        return STORES if self.settings.lakefs is not None else STORES[:1]
+
+    def store(self, kind: str) -> EmbeddedStore | LakeFSStore:
+        """Open a store; ``NotFoundError`` where there is none of that kind."""
+        if kind not in self.stores:
+            raise NotFoundError(f"the store {kind!r} is not configured here")
+        return self.home.store if kind == "embedded" else self._lakefs
