@@ -41,13 +41,21 @@ CREATE INDEX IF NOT EXISTS by_execution ON events (execution_id);
 CREATE INDEX IF NOT EXISTS claims_by_task ON events (task_id) WHERE name = 'claimed';
 CREATE INDEX IF NOT EXISTS claims_by_workflow ON events (workflow_instance_id)
     WHERE name = 'claimed';
-CREATE INDEX IF NOT EXISTS decisions ON events (name) WHERE name = 'decision';
+CREATE INDEX IF NOT EXISTS claims_by_time ON events (at) WHERE name = 'claimed';
+CREATE INDEX IF NOT EXISTS displacing ON events (
+    json_extract(facts, '$.repository'), json_extract(facts, '$.branch')
+) WHERE name = 'decision' AND json_extract(facts, '$.kind') IN ('replace', 'relocate', 'adopt');
+DROP INDEX IF EXISTS decisions;
 DROP INDEX IF EXISTS by_task;
 DROP INDEX IF EXISTS by_workflow;
 DROP INDEX IF EXISTS by_name;
 """
-# An index of everything costs every row; of one row per attempt, next to nothing. The last three
+# An index of everything costs every row; of one row per attempt, next to nothing. The last four
 # are of earlier versions.
+_DISPLACING = (  # As the index says it: SQLite compares the words.
+    "name = 'decision' AND json_extract(facts, '$.kind') IN ('replace', 'relocate', 'adopt')"
+    " AND json_extract(facts, '$.repository') = ? AND json_extract(facts, '$.branch') = ?"
+)
 _COLUMNS = (
     "at, execution_id, workflow_instance_id, task_id, retry_count, reference_task_name,"
     " task_def_name, name, facts"
@@ -128,11 +136,14 @@ class EventLog:
         )
         return list(self._select(f"execution_id IN ({claimed})", workflow_instance_id))
 
-    def decisions(self) -> list[Decided]:
-        """Return what every attempt decided about its branch, in order (K4)."""
+    def displacing(self, repository: str, branch: str) -> list[Decided]:
+        """Return what attempts decided about publications of others on a branch, in order (K4).
+
+        Those are few: a retry replaces, takes back or adopts what an earlier attempt left.
+        """
         return [
             Decided(one.at, one.execution_id, one.attempt, one.event)
-            for one in self._select("name = 'decision'")
+            for one in self._select(_DISPLACING, repository, branch)
             if isinstance(one.event, PublicationDecided)
         ]
 
@@ -149,6 +160,17 @@ class EventLog:
             return 0
         query = "SELECT COUNT(*) FROM events WHERE name = 'claimed'"
         return int(self._connection().execute(query).fetchone()[0])
+
+    def newest(self, executions: int) -> tuple[int, float] | None:
+        """Return the row and the time of the claim with which the newest executions begin."""
+        if not self._path.exists():
+            return None
+        query = (
+            "SELECT id, at FROM (SELECT id, at FROM events WHERE name = 'claimed'"
+            " ORDER BY at DESC LIMIT ?) ORDER BY at LIMIT 1"
+        )
+        found = self._connection().execute(query, (executions,)).fetchone()
+        return (int(found[0]), float(found[1])) if found else None
 
     def by_execution(
         self, after: int, until: int, wanted: Mapping[str, str | int | float] | None = None

@@ -57,14 +57,14 @@ class PublicationEntry:
 
 
 def publications(
-    store: Store, events: EventLog, repository: str, branch: str, limit: int
+    store: Store, events: EventLog, repository: str, branch: str, limit: int, since: str = ""
 ) -> list[PublicationEntry]:
-    """Read a branch by first parents, newest first."""
-    decisions = events.decisions()
-    displaced = _displaced(decisions, repository, branch)
-    adoptions = _adoptions(decisions, repository, branch)
+    """Read a branch by first parents, newest first; ``since`` is the commit to begin with."""
+    decisions = events.displacing(repository, branch)
+    displaced = _displaced(decisions)
+    adoptions = _adoptions(decisions)
     found = []
-    for commit in islice(store.history(repository, branch), limit):
+    for commit in islice(store.history(repository, since or branch), limit):
         change = ChangeSet()
         if commit.parent:
             change = store.diff(repository, commit.parent, commit.id, "")
@@ -82,27 +82,23 @@ def relocations(
 
     ``store`` is the kind of store that is looked at; another may have a repository so named.
     """
-    decisions = [one for one in events.decisions() if store in {None, one.event.store or store}]
-    found = _displaced(decisions, repository, branch)
+    decisions = events.displacing(repository, branch)
+    found = _displaced(one for one in decisions if store in {None, one.event.store or store})
     return [replaced for replaced in found if replaced.kind == "relocate"]
 
 
-def _displaced(decisions: Iterable[Decided], repository: str, branch: str) -> list[Replaced]:
+def _displaced(decisions: Iterable[Decided]) -> list[Replaced]:
     return [
         Replaced(one.event.head, one.execution_id, one.event.kind, one.at)
         for one in decisions
         if one.event.kind in {"replace", "relocate"}
-        and (one.event.repository, one.event.branch) == (repository, branch)
     ]
 
 
-def _adoptions(
-    decisions: Iterable[Decided], repository: str, branch: str
-) -> dict[str, list[Adoption]]:
+def _adoptions(decisions: Iterable[Decided]) -> dict[str, list[Adoption]]:
     found: dict[str, list[Adoption]] = {}
     for one in decisions:
-        where = one.event.repository, one.event.branch
-        if one.event.kind == ADOPT and where == (repository, branch):
+        if one.event.kind == ADOPT:
             by = Adoption(one.execution_id, one.attempt, one.at)
             found.setdefault(one.event.head, []).append(by)
     return found

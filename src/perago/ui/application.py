@@ -20,25 +20,39 @@ from perago.errors import NotFoundError, PeragoError
 from perago.ui.access import HEADERS, READING, Allow, Asked, Deny, Enter, Leave, Rules, judge
 from perago.ui.attempt import attempt
 from perago.ui.changes import Watch
+from perago.ui.history import history, repositories
 from perago.ui.rendering import render
+from perago.ui.report import report
 from perago.ui.responses import html
 from perago.ui.run import run
 from perago.ui.runs import runs
 from perago.ui.sources import PageSources
+from perago.ui.workers import workers
 
 LARGEST_FORM: Final = 64 * 1024
 TOKEN: Final = "token"  # noqa: S105 - the name of it
 LOOK_SECONDS: Final = 0.5
 
 
-def application(sources: PageSources, rules: Rules, cookie: str, *, secure: bool) -> ASGIApp:
-    """Put the page together."""
+def application(
+    sources: PageSources,
+    rules: Rules,
+    cookie: str,
+    *,
+    secure: bool,
+    ending: Callable[[], bool] = lambda: False,
+) -> ASGIApp:
+    """Put the page together; ``ending`` says whether its server is about to stop."""
     static = StaticFiles(directory=Path(__file__).with_name("static"))
     app = Starlette(
         routes=[
             Route("/", runs),
             Route("/run/{run}", run),
             Route("/attempt/{execution}", attempt),
+            Route("/history", repositories),
+            Route("/history/{store}/{repository}", history),
+            Route("/workers", workers),
+            Route("/report", report),
             Route("/live", live),
             Mount("/static", static),
         ],
@@ -49,7 +63,7 @@ def application(sources: PageSources, rules: Rules, cookie: str, *, secure: bool
             Exception: failure,
         },
     )
-    app.state.sources, app.state.rules = sources, rules
+    app.state.sources, app.state.rules, app.state.ending = sources, rules, ending
     return Gate(app, rules, cookie, secure=secure)
 
 
@@ -176,7 +190,7 @@ async def live(request: Request) -> Response:
     async def news() -> AsyncIterator[str]:
         async with watching() as changed:
             yield "retry: 2000\n\n"
-            while not await request.is_disconnected():
+            while not request.app.state.ending() and not await request.is_disconnected():
                 yield "data: changed\n\n" if await changed() else ": nothing\n\n"
                 await anyio.sleep(LOOK_SECONDS)
 

@@ -52,7 +52,7 @@ def gantt(bars: Sequence[GanttBar]) -> Markup:
     marks = [_tick(second, scale, height) for second in ticks(span)]
     marks += [_row(index, bar, first, scale) for index, bar in enumerate(bars)]
     return Markup(
-        '<svg class="gantt" viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}</svg>'
+        '<svg class="gantt" viewBox="0 0 {:.0f} {:.0f}" role="group" aria-label="{}">{}</svg>'
     ).format(_WIDTH, height, f"{len(bars)} attempts along the time", Markup("").join(marks))
 
 

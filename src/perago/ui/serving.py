@@ -111,7 +111,13 @@ def serve(settings: Settings, serving: Serving, begun: Callable[[str], None]) ->
     keys = new_keys()
     rules = rules_of(serving, port, keys)
     secure = serving.tls or serving.proxy.startswith("https://")
-    app = application(sources, rules, f"perago-ui-{port}", secure=secure)
+    app = application(
+        sources,
+        rules,
+        f"perago-ui-{port}",
+        secure=secure,
+        ending=lambda: server.should_exit,
+    )
     base = serving.proxy or f"{'https' if serving.tls else 'http'}://{_name(serving)}:{port}"
     server = uvicorn.Server(
         uvicorn.Config(
@@ -122,13 +128,17 @@ def serve(settings: Settings, serving: Serving, begun: Callable[[str], None]) ->
             proxy_headers=False,
             ssl_certfile=serving.certificate,
             ssl_keyfile=serving.key,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=5,
         )
     )
-    begun(f"{base}/?{TOKEN}={keys.token}")
-    # The server puts these back and raises the signal once more when it has ended.
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    # Before the server has handlers of its own, and when it has ended: it raises a signal again.
     for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, lambda *_: None)
+        signal.signal(signal_number, end)
+    begun(f"{base}/?{TOKEN}={keys.token}")
     with listening:
         server.run(sockets=[listening])
 
@@ -143,6 +153,7 @@ def _listen(serving: Serving) -> socket.socket:
         made = socket.socket(found[0], socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(found[4])
+        made.listen()  # A browser that is quicker than the server waits instead of being refused.
     except OSError as error:
         raise UsageError(
             f"the page cannot be served at {serving.host}:{serving.port}: {error.strerror}",

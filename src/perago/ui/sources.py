@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from perago.app.local import Home, home_of
 from perago.app.run_state import state_of
@@ -14,9 +14,13 @@ from perago.brokers.local.listing import RunLine, RunListing, RunQuery
 from perago.errors import NotFoundError, UsageError
 from perago.history.attempts import AttemptHistory, attempt_history
 from perago.history.event_log import Recorded
+from perago.history.figures import TaskFigures, figures
+from perago.history.rows import attempt_row
 from perago.ports import Clock
+from perago.protocol.names import PRIVATE
 from perago.settings import Settings
 from perago.stores import opening
+from perago.worker.state import in_use, read_state
 from perago.workflow.progress import WorkflowExecution
 from perago.workflow.records import RunRecord, TaskRecord
 
@@ -108,3 +112,39 @@ class PageSources:
         if kind not in self.stores:
             raise NotFoundError(f"the store {kind!r} is not configured here")
         return self.home.store if kind == "embedded" else self._lakefs
+
+    def repositories(self, kind: str) -> Iterable[str]:
+        """List the repositories of a store."""
+        if kind == "embedded":
+            return self.home.store.repositories()
+        from perago.stores.lakefs.admin import repositories
+
+        self.store(kind)
+        return repositories(self._lakefs.client)
+
+    def branches(self, kind: str, repository: str) -> Sequence[str]:
+        """List the branches of a repository that are not private to attempts."""
+        if kind == "embedded":
+            names = [branch.name for branch in self.home.store.branches(repository)]
+        else:
+            from perago.stores.lakefs.admin import visible_branches
+
+            self.store(kind)
+            names = [name for name, _ in visible_branches(self._lakefs.client, repository)]
+        return [name for name in names if not name.startswith(PRIVATE)]
+
+    # --- what happens ------------------------------------------------------------------------
+
+    def figures(self, attempts: int) -> tuple[list[TaskFigures], float | None]:
+        """Add up the newest attempts, task by task; also say when the first of them began."""
+        events = self.home.events
+        begins = events.newest(attempts)
+        if begins is None:
+            return [], None
+        row, since = begins
+        return figures(map(attempt_row, events.by_execution(row - 1, events.last()))), since
+
+    def worker(self) -> tuple[bool, dict[str, Any]]:
+        """Return whether a worker runs on this machine's root, and what it last wrote of itself."""
+        root = self.settings.workspace_root
+        return in_use(root), read_state(root)

@@ -51,9 +51,10 @@ def svg_of(graph: Graph, looks: Looks | None = None) -> str:
     title = _frame(Node(graph.name, "", "", "", "", "workflow"), 18, {})
     body = _stack([title, *(_step(node, looks) for node in graph.nodes)])
     width, height = body.width + 2 * _MARGIN, body.height + 2 * _MARGIN
+    linked = any(look.link for look in looks.values())  # An image has nothing to click on inside.
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" role="{"group" if linked else "img"}" '
         'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12">\n'
         f"<title>{escape(graph.name)}</title>\n"
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.ui.browsers import chromium
+from tests.ui.served import Project, Served
+
+
+@pytest.fixture(scope="package")
+def songs(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Give a project with a run of each kind: completed, failed, refused by a guard."""
+    project = Project.at(tmp_path_factory.mktemp("songs") / "project")
+    for params, ends in (({"text": "la la"}, 0), ({"how": "fail"}, 1), ({"how": "guard"}, 1)):
+        code, said = project.run(**params)
+        assert code == ends, said
+    return project
+
+
+@pytest.fixture(scope="package")
+def browsed(songs: Project) -> Iterator[tuple[Served, str]]:
+    """Give a page, and the cookie of a browser that was let in."""
+    with songs.served() as found:
+        yield found, found.let_in()
+
+
+@pytest.fixture
+def served(songs: Project) -> Iterator[Served]:
+    with songs.served() as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # In a container there is often no sandbox to be had; what is looked at is ours.
+        opened = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield opened
+        opened.close()
