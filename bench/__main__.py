@@ -26,6 +26,7 @@ from bench import (
     spark,
     startup,
     transfer,
+    ui,
     warm,
 )
 from bench.comparison import Options, machine, measure, report
@@ -49,10 +50,11 @@ COMPARISONS = {
     "memory": memory.comparison,
     "requests": warm.requests,
     "prefixes": prefixes.comparison,
+    "ui": ui.comparison,
 }
 GROUPS = {
     "transfer": ("download", "stage", "big", "counts", "sizes"),
-    "growth": ("requests", "prefixes"),
+    "growth": ("requests", "prefixes", "ui"),
 }
 QUICK = ("startup", "attempt", "guards", "publish")
 RECORDED = Path(__file__).with_name("recorded.json")
