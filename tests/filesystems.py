@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from tests.patience import LIMIT
 
 KINDS = ("ext4", "tmpfs", "xfs", "btrfs", "overlay")
 _SIZE = 320 << 20  # The least that mkfs.xfs takes.
+_PAGE = 4096
 _MAKE = {
     "ext4": ["mkfs.ext4", "-q", "-F"],
     "xfs": ["mkfs.xfs", "-q", "-f"],
@@ -25,10 +27,11 @@ class CannotMount(Exception):  # noqa: N818 - what it says is its name
 
 
 @contextmanager
-def mounted(kind: str, directory: Path) -> Iterator[Path]:
+def mounted(kind: str, directory: Path, size: str = "256m") -> Iterator[Path]:
     """Mount a new file system of a kind below a directory, and give its root.
 
     It is gone afterwards, whatever was left in it. ``CannotMount`` names what is missing here.
+    ``size`` is that of a tmpfs; the others have the least that all of them take.
     """
     directory.mkdir(parents=True, exist_ok=True)
     root = directory / f"{kind}-root"
@@ -40,7 +43,7 @@ def mounted(kind: str, directory: Path) -> Iterator[Path]:
         lower, upper, work = layers
         words = ["-t", kind, "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", kind]
     elif kind == "tmpfs":
-        words = ["-t", kind, "-o", "size=256m", kind]
+        words = ["-t", kind, "-o", f"size={size}", kind]
     else:
         image = directory / f"{kind}.image"
         with image.open("wb") as file:
@@ -63,6 +66,19 @@ def bound(source: Path, to: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", "-l", str(to)], check=True, timeout=LIMIT)
+
+
+def fill(root: Path, pages: int = 0) -> Path:
+    """Leave no room on a tmpfs but for so many pages; return the file that takes the rest."""
+    filler = root / "filler"
+    try:
+        with filler.open("wb", buffering=0) as file:
+            while file.write(bytes(_PAGE)):
+                pass
+    except OSError as error:
+        assert error.errno == errno.ENOSPC  # noqa: PT017 - it ends in no other way
+    os.truncate(filler, filler.stat().st_size - pages * _PAGE)
+    return filler
 
 
 def kind_of(path: Path) -> str:

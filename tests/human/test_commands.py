@@ -405,7 +405,9 @@ def test_a_file_that_is_still_written_is_not_published(project: Project) -> None
     finally:
         ended.set()
         writer.join()
-    assert (said.code, "is being changed" in said.err) == (1, True), said
+    assert said.code == 1, said
+    # It is told by the times of the file, or by its bytes if they change while they are read.
+    assert "is being changed" in said.err or "changed while it was read; end what" in said.err
     assert project.history()[0].id == head
     assert project.perago("human", "submit", "fix").code == 0
 

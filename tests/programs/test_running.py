@@ -14,6 +14,7 @@ from perago.protocol.events import Warned
 from perago.protocol.values import Status
 from perago.testing import Lab
 from perago.testing.lab import Run
+from tests.filesystems import CannotMount, fill, mounted
 from tests.programs.conftest import Declare
 
 TERMINAL = Status.FAILED_WITH_TERMINAL_ERROR
@@ -24,6 +25,34 @@ def told(run: Run) -> list[str]:
     with closing(EventLog(run.lab.attempt_dirs.parent / "events.sqlite")) as log:
         found = [one.event for one in log.of_execution(run.execution_id)]
     return [event.text for event in found if isinstance(event, Warned)]
+
+
+# --- where there is no room ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workspace", ["", "[task.workspace]"])
+def test_a_full_disk_is_said_in_one_sentence(
+    lab: Lab, tmp_path: Path, declare: Declare, workspace: str
+) -> None:
+    """Whatever it was that found no more room: the attempt directory, a file, the params."""
+    step, reasons = declare("", "", workspace), []
+    lab.commit({"a": b"a" * 5000})
+    try:
+        with mounted("tmpfs", tmp_path / "disk", "256k") as disk:
+            lab.attempt_dirs = disk / "rooms"
+            for pages in range(12):
+                filler = fill(disk, pages)
+                reasons.append(lab.run(step, {"n": "n" * 9_000}).outcome.reason)
+                filler.unlink()
+    except CannotMount as why:
+        pytest.skip(str(why))
+    assert reasons[-1] == ""
+    failed = [reason for reason in reasons if reason]
+    assert any("params.json" in reason for reason in failed)
+    for reason in failed:
+        assert "WorkspaceError: " in reason
+        assert str(disk) in reason
+        assert "No space left on device; " in reason
 
 
 # --- Q3: how it is started ------------------------------------------------------------------------

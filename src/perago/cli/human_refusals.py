@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from perago.workflow.human import HumanTask
 
 UNTOUCHED: Final = "your files are untouched"
+_SAID: Final = {
+    "correct the task": "correct your files",
+    "before the task returns": "before you submit",
+    "end every thread and process of the task before it returns": "end what writes there",
+    "let the task finish all writing before it returns": "end what writes there",
+}
+"""What is advised to the author of a task, and what to a person instead."""
 _TYPE: Final = re.compile(r"^([\w ]+: )\w+(?:Error|Violation): ")
 
 
@@ -42,9 +49,9 @@ def refusal_of(
 def for_a_person(reason: str) -> str:
     """Say it to somebody who has files, not a program: no type of an error, no task to correct."""
     said = _TYPE.sub(r"\1", reason, count=1)
-    return said.replace("correct the task", "correct your files").replace(
-        "before the task returns", "before you submit"
-    )
+    for to_an_author, to_a_person in _SAID.items():
+        said = said.replace(to_an_author, to_a_person)
+    return said
 
 
 def lost(

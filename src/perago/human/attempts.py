@@ -17,9 +17,9 @@ from perago.attempt.lifecycle import transact
 from perago.attempt.progress import AttemptProgress
 from perago.attempt.report import report
 from perago.attempt.services import AttemptServices
-from perago.errors import RuntimeConfigError, TaskFailed, UsageError
+from perago.errors import PeragoError, RuntimeConfigError, TaskFailed, UsageError
 from perago.human.directory import WORKSPACE, TakenDirectory, refuse_inside
-from perago.human.files import PersonsFiles, Version, carry_over, hand_out, read_files
+from perago.human.files import Copies, PersonsFiles, Version, carry_over, hand_out, read_files
 from perago.ports import Store
 from perago.protocol.job import split_input
 from perago.protocol.outcome import Outcome
@@ -96,17 +96,6 @@ def take(
             f"{edits.path} was taken for the task {edits.attempt.task_def_name!r}",
             remedy=f"name a directory that was taken for {step.task.attempt.task_def_name!r}",
         )
-    with filling(directory) as draft:
-        target = tree_of(draft) / WORKSPACE
-
-        def copy(root: Path | None) -> Result:
-            if root is not None:
-                hand_out(root, target)
-            return {}
-
-        _rehearse(step, claim, copy, guarded=False)
-        if edits is not None:
-            carry_over(edits, _version_of(edits, step.version), step.version, target)
     taken = TakenDirectory(
         path=directory,
         where=place.where,
@@ -119,7 +108,20 @@ def take(
         # A later submit may complete what an earlier one of the same attempt published.
         submits=edits.submits if edits and edits.attempt == step.task.attempt else (),
     )
-    taken.write()
+    with filling(directory) as draft:
+        target = tree_of(draft) / WORKSPACE
+
+        def copy(root: Path | None) -> Result:
+            if root is not None:
+                hand_out(root, target, directory)
+            return {}
+
+        _rehearse(step, claim, copy, guarded=False)
+        if edits is not None:
+            old = _version_of(edits, step.version)
+            carry_over(edits, old, step.version, target, directory)
+        # With the files or not at all: a directory without its marker is nobody's.
+        taken.write(tree_of(draft))
     return taken
 
 
@@ -186,8 +188,20 @@ def _rehearse(
     guarded: bool,
     any_result: bool = True,
 ) -> None:
-    """Run an attempt that reads only; the reason of a refusal is raised."""
-    definition = replace(step.definition, body=replace(step.body, hand_in=body))
+    """Run an attempt that reads only; the reason of a refusal is raised.
+
+    What the body itself refuses is about the person's files, and is said without its phase.
+    """
+    refused: list[PeragoError] = []
+
+    def hand_in(root: Path | None) -> object:
+        try:
+            return body(root)
+        except PeragoError as error:
+            refused.append(error)
+            raise
+
+    definition = replace(step.definition, body=replace(step.body, hand_in=hand_in))
     if any_result:
         definition = replace(definition, result=JsonSchema("any object", {"type": "object"}))
     if spec := definition.workspace:
@@ -195,6 +209,8 @@ def _rehearse(
         definition = replace(definition, workspace=spec.model_copy(update=changed))
     outcome = transact(claim, definition, step.unrecorded())
     if not outcome.completed:
+        if refused:
+            raise TaskFailed(refused[0].message, remedy=refused[0].remedy)
         raise TaskFailed(outcome.reason)
 
 
@@ -217,7 +233,8 @@ class _HandedIn:
                     f"step {self._step.task.step!r} only reads: your changes would be lost",
                     remedy="undo them, or hand them in with a step that publishes",
                 )
-            files.apply(files.steps.uploads, files.steps.removed, root)
+            what = Copies("your files", root, "make room where PERAGO_WORKSPACE_ROOT is")
+            files.apply(files.steps.uploads, files.steps.removed, root, what)
             self._files = files
         return self._result
 

@@ -50,8 +50,8 @@ class TakenDirectory:
         noted.write()
         return noted
 
-    def write(self) -> None:
-        """Write the marker, whole or not at all."""
+    def write(self, draft: Path | None = None) -> None:
+        """Write the marker, whole or not at all; ``draft`` is where the directory is made."""
         content: dict[str, object] = {
             "version": _VERSION,
             "where": self.where,
@@ -64,7 +64,7 @@ class TakenDirectory:
             "submits": list(self.submits),
         }
         try:
-            with trees.opened(self.path) as directory:
+            with trees.opened(draft or self.path) as directory:
                 markers.write(directory, content, MARKER)
                 os.fsync(directory)
         except OSError as error:

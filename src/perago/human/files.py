@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,7 @@ from perago.workspace.scan import Baseline, Scanned, Source, look, look_again
 
 QUIET_SECONDS: Final = 0.3
 """For so long nothing may have written to the files."""
+_ROOM: Final = "make room there or name another directory, and take the step again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,26 @@ class Version:
         """List the files, and the paths that the task leaves out."""
         where = self.workspace.repository, self.workspace.ref, self.select.root
         return plan_with_rest(self.select, self.store.listing(*where))
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Files that are brought to a directory, as they are called where that fails."""
+
+    what: str
+    place: Path
+    remedy: str
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Say in one sentence why they could not be copied."""
+        try:
+            yield
+        except OSError as error:
+            raise WorkspaceError(
+                f"{self.what} cannot be copied to {self.place}: {error.strerror or error}",
+                remedy=self.remedy,
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +86,17 @@ class PersonsFiles:
                     f"file {path!a} is being changed", remedy="submit when nothing writes there"
                 )
 
-    def apply(self, puts: Sequence[str], removes: Sequence[str], target: Path) -> None:
+    def apply(
+        self, puts: Sequence[str], removes: Sequence[str], target: Path, what: Copies
+    ) -> None:
         """Bring changes to a directory that holds a version already."""
-        try:
+        with what.told():
             for path in removes:
                 (target / path).unlink()
                 _prune(target, path)
             with Source(self.root, self.found.stamps) as source:
                 for path in puts:
                     _put(source.opener(path)(), target / path)
-        except OSError as error:
-            raise WorkspaceError(
-                f"the files cannot be copied: {error.filename or ''}: {error.strerror or error}",
-                remedy="make room where PERAGO_WORKSPACE_ROOT is",
-            ) from error
 
 
 def read_files(taken: TakenDirectory, version: Version) -> PersonsFiles:
@@ -90,7 +110,9 @@ def read_files(taken: TakenDirectory, version: Version) -> PersonsFiles:
     return PersonsFiles(root, version.select, before, found, steps)
 
 
-def carry_over(edits: TakenDirectory, old: Version, new: Version, target: Path) -> None:
+def carry_over(
+    edits: TakenDirectory, old: Version, new: Version, target: Path, shown: Path
+) -> None:
     """Apply what a person did to an older version to the newer one in ``target`` (Q12)."""
     files = read_files(edits, old)
     now, _ = new.manifest()
@@ -100,12 +122,25 @@ def carry_over(edits: TakenDirectory, old: Version, new: Version, target: Path) 
             f"{plan.path!a} cannot be carried over from {edits.path}: {plan.why}",
             remedy="take the step without --edits, and bring your changes over by hand",
         )
-    files.apply(plan.puts, plan.removes, target)
+    what = Copies("your edits", shown, f"{_ROOM}; {edits.path} is untouched")
+    files.apply(plan.puts, plan.removes, target, what)
 
 
-def hand_out(source: Path, target: Path) -> None:
-    """Copy a version to a person's directory; the copies are theirs."""
-    shutil.copytree(source, target, copy_function=shutil.copyfile)
+def hand_out(source: Path, target: Path, shown: Path) -> None:
+    """Copy a version to a person's directory; the copies are theirs.
+
+    The first file that cannot be copied ends it. ``shown`` is where the person will find them.
+    """
+    with Copies("the files of the step", shown, _ROOM).told():
+        for above, _, names in os.walk(source, onerror=_raise):
+            place = target / Path(above).relative_to(source)
+            place.mkdir(mode=stat.S_IMODE(Path(above).stat().st_mode))
+            for name in names:
+                shutil.copyfile(Path(above) / name, place / name)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _root(taken: TakenDirectory) -> AttemptDir:

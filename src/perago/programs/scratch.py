@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perago.errors import TaskFailed
+from perago.errors import TaskFailed, WorkspaceError
 from perago.ports import ProgramCall
 
 SCRATCH: Final = "scratch"
@@ -26,8 +28,9 @@ class ProgramScratch:
     def made_in(cls, attempt_dir: Path) -> ProgramScratch:
         """Make it in an attempt directory, beside the workspace."""
         made = cls(attempt_dir / SCRATCH)
-        for directory in (made.path, made.home, made.temporary):
-            directory.mkdir(mode=0o700)
+        with _told(made.path):
+            for directory in (made.path, made.home, made.temporary):
+                directory.mkdir(mode=0o700)
         return made
 
     @property
@@ -45,8 +48,9 @@ class ProgramScratch:
     def hand_over(self, call: ProgramCall) -> dict[str, str]:
         """Write down what the program is told; return the names under which it finds it (Q3)."""
         params, attempt = self.path / "params.json", self.path / "attempt.json"
-        params.write_text(json.dumps(call.params), encoding="utf-8")
-        attempt.write_text(json.dumps(call.attempt), encoding="utf-8")
+        for file, content in ((params, call.params), (attempt, call.attempt)):
+            with _told(file):
+                file.write_text(json.dumps(content), encoding="utf-8")
         found = {
             "PERAGO_PARAMS": str(params),
             "PERAGO_RESULT": str(self.result),
@@ -82,6 +86,18 @@ def environment(scratch: ProgramScratch, names: tuple[str, ...]) -> dict[str, st
         "HOME": str(scratch.home),
         "TMPDIR": str(scratch.temporary),
     }
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say in one sentence why what a program needs could not be put beside its workspace."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(
+            f"{path} cannot be written: {error.strerror or error}",
+            remedy="check PERAGO_WORKSPACE_ROOT, its permissions and free space",
+        ) from error
 
 
 def _unreadable(problem: str) -> TaskFailed:

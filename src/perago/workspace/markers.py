@@ -37,10 +37,8 @@ def write(directory: int, content: Mapping[str, object], name: str = MARKER) -> 
     draft = f"{name}.{uuid.uuid4().hex}"
     fd = os.open(draft, _CREATE, 0o600, dir_fd=directory)
     try:
-        try:
-            os.write(fd, (json.dumps(content, indent=2) + "\n").encode())
-        finally:
-            os.close(fd)
+        with os.fdopen(fd, "wb") as file:  # Where the disk is almost full, one write may be short.
+            file.write((json.dumps(content, indent=2) + "\n").encode())
         os.rename(draft, name, src_dir_fd=directory, dst_dir_fd=directory)
     except OSError:
         with suppress(OSError):
