@@ -83,3 +83,23 @@ def test_a_workspace_is_given_once(inside: Perago, project: Path) -> None:
     answer = inside("run", "pure", "--from", "data")
     assert answer.code == 2
     assert "--from has no effect: no task here has a workspace" in answer.err
+
+
+TAKE_A_RUN = (("run", "--resume"), ("inspect",), ("watch",), ("cancel",), ("restart",))
+
+
+@pytest.mark.parametrize("words", TAKE_A_RUN, ids=lambda words: words[0])
+def test_last_is_the_newest_run_wherever_a_run_is_taken(
+    perago: Perago, inside: Perago, words: tuple[str, ...]
+) -> None:
+    none = inside(*words, "last")
+    assert (none.code, none.err.count("\n")) == (2, 1), none
+    assert inside(*RUN, "--from", "data").code == 0
+    newest = inside(*RUN, "--json").json["run"]
+    by_name, by_id = (inside(*words, run, "--json") for run in ("last", newest))
+    if words == ("restart",):
+        assert by_name.json["status"] == "COMPLETED"
+    else:
+        assert (by_name.code, by_name.out, by_name.err) == (by_id.code, by_id.out, by_id.err)
+        assert newest in by_name.out + by_name.err
+    assert "'last' is" in " ".join(perago(words[0], "--help").out.split())

@@ -51,6 +51,8 @@ StoreName = Annotated[
 ]
 
 
+LAST: Final = "last"
+"""Stands for the newest run of this home, wherever a run is named."""
 _MOST_NAMED: Final = 10
 
 
@@ -81,6 +83,16 @@ def events_of(home: Home) -> EventLog:
     from perago.history.event_log import EventLog
 
     return EventLog(home.path / "events.sqlite")
+
+
+def run_id_of(home: Home, given: str) -> str:
+    """Return the id of the newest run for ``last``; anything else is an id, or the begin of one."""
+    if given != LAST:
+        return given
+    newest = home.state.runs(limit=1) if home.path.is_dir() else ()
+    if not newest:
+        raise UsageError(f"there is no run in {home.path} yet", remedy="start one with: perago run")
+    return newest[0].id
 
 
 def named_once(argument: str | None, option: str | None) -> str | None:

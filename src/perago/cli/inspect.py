@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perago.cli import completion
-from perago.cli.choose import Repo, StoreName, events_of, place_of
+from perago.cli.choose import Repo, StoreName, events_of, place_of, run_id_of
 from perago.cli.screen import AsJson, block, changes, emit, fields, plain, say, short, when
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def inspect(
         str,
         typer.Argument(
             metavar="ID",
-            help="A task, execution, run or commit id, or a branch; the first characters of an id "
-            "are enough.",
+            help="A task, execution, run or commit id (its first characters are enough, 'last' is "
+            "the newest run), or a branch.",
             autocompletion=completion.runs_and_branches,
         ),
     ],
@@ -41,6 +41,7 @@ def inspect(
 
     home = home_here()
     events = events_of(home if store == "lakefs" else home.existing())
+    what = run_id_of(home, what)
     found = events.executions(what)
     commit = change = None
     if not found:

@@ -51,7 +51,7 @@ def run(
         str | None,
         typer.Option(
             metavar="RUN",
-            help="Resume a run that crashed, stopped or failed.",
+            help="Resume a run that crashed, stopped or failed; 'last' is the newest one.",
             autocompletion=completion.runs,
         ),
     ] = None,

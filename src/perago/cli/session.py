@@ -16,6 +16,7 @@ from perago.app.cleanup import (
 )
 from perago.app.local import Home, LocalWork, StoreKind, lakefs_of, local_pool, local_runner
 from perago.brokers.local import Runner, RunRecord, RunStatus
+from perago.cli.choose import run_id_of
 from perago.cli.screen import plain, say
 from perago.cli.seed import chosen_store
 from perago.cli.view import View, view_for
@@ -60,7 +61,7 @@ class Session:
 
     def resume(self, run_id: str) -> RunRecord:
         """Go on with a run, from its last completed step."""
-        remembered = self.home.state.run(run_id)
+        remembered = self.home.state.run(run_id_of(self.home, run_id))
         tasks = load_tasks(remembered.modules)
         store = chosen_store(remembered.store)
         with self._runner(remembered.modules, tasks, store) as (runner, view):

@@ -14,6 +14,7 @@ from perago.brokers.conductor.executions import execution_of as conductor_execut
 from perago.brokers.local import RunRecord, RunStatus
 from perago.brokers.local.executions import execution_of as local_execution
 from perago.cli import completion
+from perago.cli.choose import run_id_of
 from perago.errors import UsageError
 from perago.process.lock import held, run_lock
 from perago.protocol.events import Event
@@ -36,7 +37,6 @@ Id = Annotated[
         autocompletion=completion.runs,
     ),
 ]
-LAST: Final = "last"
 LOOK_SECONDS: Final = 1.0
 _LOOKS_ALONE: Final = 3
 
@@ -130,7 +130,7 @@ def steered(settings: Settings, given: str) -> Iterator[Steered]:
 
     home = home_of(settings)
     try:
-        if (run := _local(home, given)) is not None:
+        if (run := _local(home, run_id_of(home, given))) is not None:
             yield LocalWorkflow(home, run)
             return
     finally:
@@ -151,8 +151,6 @@ def _local(home: Home, given: str) -> RunRecord | None:
     """Find a run of this home by the beginning of its id; several are a mistake."""
     if not home.path.is_dir() or not given:
         return None
-    if given == LAST:
-        return next(iter(home.state.runs(limit=1)), None)
     begun = [run for run in home.state.runs(limit=1_000_000) if run.id.startswith(given)]
     return home.state.run(given) if begun else None
 
