@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,24 @@ def test_a_workspace_is_given_once(inside: Perago, project: Path) -> None:
     answer = inside("run", "pure", "--from", "data")
     assert answer.code == 2
     assert "--from has no effect: no task here has a workspace" in answer.err
+
+
+def test_a_run_that_its_workflow_ended_is_not_resumed(project: Path, perago: Perago) -> None:
+    stop = {"terminationStatus": "FAILED", "terminationReason": "no need"}
+    step = {"name": "stop", "taskReferenceName": "stop", "type": "TERMINATE"}
+    flow = {"name": "stops", "version": 1, "schemaVersion": 2}
+    flow |= {"tasks": [step | {"inputParameters": stop}]}
+    (project / "stops.json").write_text(json.dumps(flow))
+    answer = perago("run", "stops.json", "tasks")
+    assert answer.code == 1
+    assert "FAILED  no need" in answer.out
+    assert "--resume" not in answer.out
+    assert (
+        "step 'stop' ended the run, and would end it again if it were resumed; with other input or"
+        " other files, start a new run:\n  perago run stops.json tasks\n"
+    ) in answer.out
+    again = perago("run", "--resume", "last")
+    assert (again.code, "FAILED  no need" in again.out) == (1, True)
 
 
 TAKE_A_RUN = (("run", "--resume"), ("inspect",), ("watch",), ("cancel",), ("restart",))

@@ -90,3 +90,34 @@ def test_params_that_a_task_ignores_are_warned_of_twice(perago: Perago, project:
     assert warning in perago(*CHECK).err
     (text,) = perago(*RUN, "--json").json["warnings"]
     assert f"warning: {text}\n" == warning
+
+
+def test_variables_that_are_read_too_early_are_warned_of_before_the_first_step(
+    inside: Perago, project: Path
+) -> None:
+    sets = {"name": "set", "taskReferenceName": "set", "type": "SET_VARIABLE"}
+    sets["inputParameters"] = {"top": 3}
+
+    def change(workflow: Any) -> None:
+        workflow["tasks"][1]["inputParameters"]["params"] = {"top": "${workflow.variables.top}"}
+        workflow["tasks"].append(sets)
+
+    edit(project, change)
+    expected = "step 'top': ${workflow.variables.top} is null: 'top' is set by 'set', which does"
+    checked = inside(*CHECK)
+    assert (checked.code, expected in checked.err) == (0, True)
+    ran = inside(*RUN, "--json")
+    assert [expected in text for text in ran.json["warnings"]] == [True]
+
+
+def test_a_variable_that_nothing_sets_is_told_with_the_nearest(
+    inside: Perago, project: Path
+) -> None:
+    def change(workflow: Any) -> None:
+        workflow["tasks"][1]["inputParameters"]["params"] = {"top": "${workflow.variables.topp}"}
+        workflow["variables"] = {"top": 3}
+
+    edit(project, change)
+    (text,) = refused(inside, project, RUN)
+    assert "did you mean 'top'?" in text
+    assert "'perago run' does not; did you mean 'top'?" in inside(*CHECK).err

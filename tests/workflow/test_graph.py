@@ -110,6 +110,15 @@ def test_text_shows_every_kind_of_step_and_what_it_reads() -> None:
     ]
 
 
+@pytest.mark.parametrize("read", ["input", "variables"])
+def test_text_tells_input_from_variables(read: str) -> None:
+    whole = step("load", f"${{workflow.{read}.workspace}}")
+    parts = step("look", "")
+    parts["inputParameters"]["workspace"] = {"ref": f"${{workflow.{read}.ref}}"}
+    lines = drawn(graph_of({"name": "shop", "tasks": [whole, parts]}, {"write"}))
+    assert [line.rpartition("reads ")[2] for line in lines[1:]] == [read, read]
+
+
 def test_mermaid_has_an_arrow_for_every_way_through() -> None:
     text = mermaid_of(graph_of(ALL, {"write"}, {"read"}))
     names = dict(re.findall(r'^  (n\d+)[\[({]+"(\w+)', text, re.MULTILINE))

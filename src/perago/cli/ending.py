@@ -100,11 +100,12 @@ def _place(ended: RunRecord) -> str:
 
 def _advise(ended: RunRecord, home: Home, again: str) -> None:
     """Say what helps: a resumed run has the same workflow and the same input."""
-    from perago.cli.advice import failed_in, next_steps
+    from perago.cli.advice import ended_by, failed_in, next_steps
     from perago.history.attempts import attempt_history
 
     events = (home.events.of_execution(each) for each in home.events.executions(ended.id))
     phase = failed_in([attempt_history(each) for each in events if each])
+    terminate = ended_by(home.state.tasks(ended.id))
     home.close()
-    for text, command in next_steps(phase, ended.id, again):
+    for text, command in next_steps(phase, ended.id, again, terminate):
         say(f"[dim]{plain(text)}[/dim]\n  {plain(command)}")

@@ -39,7 +39,7 @@ class Node:
     mark: str
     """What it does to its workspace, where the task is known: ``publishes`` or ``read-only``."""
     reads: str
-    """The step whose workspace it is given, or ``input``; empty when it has none."""
+    """The step whose workspace it is given, or ``input`` or ``variables``; empty without one."""
     says: str
     lanes: tuple[GraphBranch, ...] = ()
 
@@ -137,5 +137,5 @@ def _reads(task: Task) -> str:
         workspace = workspace.get("ref")
     if not workspace:
         return ""
-    root = (whole(workspace) or str(workspace)).split(".")[0]
-    return "input" if root == "workflow" else printable(root)
+    root, *rest = (whole(workspace) or str(workspace)).split(".")
+    return printable(rest[0] if root == "workflow" and rest else root)

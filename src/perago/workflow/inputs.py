@@ -6,18 +6,17 @@ Here it is refused before the first step. Only names are compared; values are th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from perago.errors import UsageError, WorkflowDefinitionError
+from perago.workflow.nulls import warn_of_nulls
+from perago.workflow.readings import expressions_of, readings
 from perago.workflow.spelling import close_to
 from perago.workflow.tasks import WORK, TaskKind
 from perago.workflow.tracing import Task, reference, walk
 
-_EXPRESSION = re.compile(r"\$\{\s*([^{}]+?)\s*\}")
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[['\"]?([^\]'\"]+)['\"]?\]")
 WORKSPACE = "workspace"
 _OUTPUTS = ("result", WORKSPACE)
 
@@ -54,7 +53,7 @@ def check_names(
     source: str,
     given: Mapping[str, object] | None = None,
 ) -> list[str]:
-    """Refuse names that do not fit, and return warnings about params that a task ignores.
+    """Refuse names that do not fit; return warnings of params that are ignored, and of nulls.
 
     ``shapes`` are those of the tasks by name; ``given`` is the input of a run, None before there
     is one. The workspace of a run is always known.
@@ -62,7 +61,8 @@ def check_names(
     names = _Names(definition, shapes, source, given)
     names.check_given()
     names.check_references()
-    return [text for task in names.steps() for text in names.step(task)]
+    ignored = [text for task in names.steps() for text in names.step(task)]
+    return [*ignored, *warn_of_nulls(definition, source)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,8 @@ class _Names:
 
     def check_given(self) -> None:
         """Refuse input that the workflow neither declares nor uses."""
-        paths = [path for _, _, path in _expressions(self.definition) if path[:1] == ["workflow"]]
+        found = (path for _, path in expressions_of(self.definition))
+        paths = [path for path in found if path[:1] == ["workflow"]]
         if self.given is None or ["workflow", "input"] in paths:
             return
         used = {path[2] for path in paths if path[1:2] == ["input"]}
@@ -120,7 +121,8 @@ class _Names:
         declared = self.declared()
         known = declared | {WORKSPACE} | set(self.given or ())
         told = bool(declared) or self.given is not None
-        for place, shown, path in self._read():
+        for read in readings(self.definition):
+            place, shown, path = read.place, read.shown, read.path
             if path[:2] == ["workflow", "input"] and len(path) > 2:  # noqa: PLR2004 - and a name
                 if told and path[2] not in known:
                     lacks = "not declared" if self.given is None else "neither declared nor given"
@@ -133,12 +135,6 @@ class _Names:
                     )
             elif path[1:2] == ["output"]:
                 self._output(place, shown, path)
-
-    def _read(self) -> Iterator[tuple[str, str, list[str]]]:
-        """List the expressions in what an engine fills in: a text elsewhere is only a text."""
-        for task, _ in walk(self.definition.get("tasks")):
-            yield from _expressions(task.get("inputParameters"), f"step {reference(task)!r}")
-        yield from _expressions(self.definition.get("outputParameters"), "outputParameters")
 
     def _output(self, place: str, shown: str, path: list[str]) -> None:
         shape = next(
@@ -203,7 +199,7 @@ class _Names:
     def _known(self, value: object) -> Mapping[str, object] | None:
         """Return the params of a step where the definition or the given input has them."""
         if isinstance(value, str) and self.given is not None:
-            path = next((path for _, _, path in _expressions(value)), [])
+            path = next((path for _, path in expressions_of(value)), [])
             started = {**_mapping(self.definition.get("inputTemplate")), **self.given}
             if path[:2] == ["workflow", "input"] and len(path) == 3:  # noqa: PLR2004 - and a name
                 value = started.get(path[2])
@@ -220,16 +216,3 @@ class _Names:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _expressions(value: object, place: str = "") -> Iterator[tuple[str, str, list[str]]]:
-    """List the expressions in a definition: the place, the text and the path of each."""
-    if isinstance(value, str):
-        for found in _EXPRESSION.finditer(value):
-            yield place, found[0], [name or key for name, key in _STEP.findall(found[1])]
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _expressions(inner, place)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _expressions(inner, place)

@@ -42,7 +42,9 @@ def check_workflow(
     try:
         parse_workflow(definition, named | set(tasks), source)
     except WorkflowDefinitionError as error:
-        return [*warnings, f"{error.message}: a server may run it, 'perago run' does not"]
+        remedy = f"; {error.remedy}" if error.remedy else ""
+        said = f"{error.message}: a server may run it, 'perago run' does not{remedy}"
+        return [*warnings, said]
     return warnings
 
 
