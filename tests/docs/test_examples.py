@@ -85,7 +85,7 @@ def test_workflows_can_run() -> None:
     kinds = set()
     for text in shown:
         definition = json.loads(text)
-        workflow = parse_workflow(definition, {"load", "look", "report"})
+        workflow = parse_workflow(definition, {"load", "look", "report", "take_in"})
         kinds.update(re.findall(r'"type": "(\w+)"', text))
         assert workflow.name == definition["name"]
     # Steps of people have a page of their own; what a dynamic fork runs only its input says.
