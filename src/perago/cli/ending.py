@@ -32,7 +32,7 @@ def conclude(
                 "status": ended.status,
                 "reason": ended.reason,
                 "output": ended.output,
-                "warnings": list(warnings),
+                "warnings": [*warnings, *_told_by_attempts(ended, home)],
                 **_waiting_for(ended, home),
             }
         )
@@ -56,6 +56,18 @@ def _waiting_for(ended: RunRecord, home: Home) -> dict[str, object]:
     found = _people(ended, home) if ended.status == "RUNNING" else ()
     named = [{"step": task.reference_name, "task_id": task.task_id} for task in found]
     return {"waiting": named} if named else {}
+
+
+def _told_by_attempts(ended: RunRecord, home: Home) -> list[str]:
+    """Return what the attempts of a run warned of, each in one line as in the text."""
+    from perago.protocol.events import warning_of
+
+    found = []
+    for one in home.events.of_workflow(ended.id):
+        if warning := warning_of(one.event):
+            retry = f" retry {one.attempt.retry_count}" if one.attempt.retry_count else ""
+            found.append(f"step {one.attempt.reference_task_name!r}{retry}: {warning}")
+    return found
 
 
 def _people(ended: RunRecord, home: Home) -> Sequence[TaskRecord]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from perago.cli.screen import block, changes, marked, plain, short
 from perago.protocol.attempt_state import STARTING_SPARK, AttemptState
 from perago.protocol.event_format import read
-from perago.protocol.events import Moved, PhaseBegan
+from perago.protocol.events import Moved, PhaseBegan, warning_of
 from perago.terminal import console
 
 if TYPE_CHECKING:
@@ -48,14 +48,15 @@ class StepView:
     reason: str = ""
     seconds: float = 0.0
 
-    def hear(self, message: Mapping[str, Any]) -> None:
-        """Take in one journal event of the executor."""
+    def hear(self, message: Mapping[str, Any]) -> str:
+        """Take in one journal event of the executor; return what it warns of."""
         event = read(str(message.get("event", "")), message)
         self.state = self.state.after(event, 0.0)
         if isinstance(event, PhaseBegan):
             self.share = None
         elif isinstance(event, Moved) and event.total:
             self.share = event.done / event.total
+        return warning_of(event)
 
     @property
     def doing(self) -> str:
@@ -222,7 +223,9 @@ class RunView:
         elif name == "task_running":
             step.waiting = "running"
         elif name == "message":
-            step.hear(event["message"])
+            if warning := step.hear(event["message"]):
+                said = f"[yellow]![/yellow] {step.label}  [yellow]{plain(warning)}[/yellow]"
+                self._console.print(marked(said))
         elif name == "task_lost":
             step.status, step.seconds = _INTERRUPTED, time.monotonic() - step.began
             self._ended(step)

@@ -395,6 +395,14 @@ class UnknownEvent(Event):
 _CUT: Final = re.compile(r"\.\.\. (\d+) more")
 
 
+def warning_of(event: Event) -> str:
+    """Say in one line what an event warns of; nothing of one that is no warning."""
+    if event.SEVERITY is not Severity.WARNING:
+        return ""
+    text, why = event.facts.get("text") or event.title, event.facts.get("why")
+    return f"{text}: {why}" if why else str(text)
+
+
 def cut(values: Sequence[object], most: int) -> list[object]:
     """Shorten a list for the log; its length can still be told."""
     if len(values) <= most:
