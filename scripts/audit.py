@@ -1,10 +1,11 @@
 """Audit what Perago is built from: ``make audit``.
 
 Every pin must have a hash: Python packages, the Go modules of the servers and of a benchmark, the
-jars of direct workspaces and of Conductor. The registries are asked whether each one is still
-there, still the same, and not taken back by its authors. A registry that cannot be asked at all is
-a failure, not a good sign. Whether a pin has a known vulnerability, only OSV says; where it cannot
-be reached that is left out, and it is said. With ``--strict`` it is a failure.
+jars of direct workspaces and of Conductor, what the TypeScript package is built with. The
+registries are asked whether each one is still there, still the same, and not taken back by its
+authors. A registry that cannot be asked at all is a failure, not a good sign. Whether a pin has a
+known vulnerability, only OSV says; where it cannot be reached that is left out, and it is said.
+With ``--strict`` it is a failure.
 
 Findings that do not concern us stand in ``ACCEPTED``, with reasons.
 """  # noqa: INP001 - run from the checkout, not shipped
@@ -41,9 +42,11 @@ REQUIREMENTS = [
 ]
 MODULES = [*sorted(ROOT.glob("src/perago/dev/modules/*/go.mod")), ROOT / "bench/s5cmd/go.mod"]
 JARS = ROOT / "src" / "perago" / "spark" / "direct-jars.txt"
+NPM_LOCKS = [ROOT / "typescript" / "package-lock.json"]
 OSV = "https://api.osv.dev/v1/querybatch"
 GO_PROXY = "https://proxy.golang.org"
 MAVEN = "https://repo1.maven.org/maven2"
+NPM = "https://registry.npmjs.org"
 ACCEPTED: Mapping[str, str] = {}
 _SECONDS = 60.0
 _TRIES = 3
@@ -122,6 +125,16 @@ def jar_pins(text: str) -> Iterator[Pin]:
             coordinate, _, digest = line.partition(" ")
             group, artifact, version = coordinate.split(":")
             yield _jar(group, artifact, version, digest.strip())
+
+
+def npm_pins(text: str) -> Iterator[Pin]:
+    """Read a ``package-lock.json``; its first package is the one that it is the lock of."""
+    for path, package in json.loads(text)["packages"].items():
+        if not path or package.get("link"):
+            continue
+        name = str(package.get("name") or path.rpartition("node_modules/")[2])
+        digest = str(package.get("integrity", ""))
+        yield Pin("npm", name, str(package["version"]), digest.startswith("sha512-"), digest)
 
 
 def conductor_pin() -> Pin:
@@ -240,6 +253,24 @@ def ask_maven(pins: Sequence[Pin], fetch: Fetch) -> Looked:
     return looked
 
 
+def ask_npm(pins: Sequence[Pin], fetch: Fetch) -> Looked:
+    """Ask for each package: its hash, and whether its authors advise against it."""
+    looked = Looked()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        paths = [f"{pin.name.replace('/', '%2F')}/{pin.version}" for pin in pins]
+        answers = list(pool.map(fetch, paths))
+    for pin, answer in zip(pins, answers, strict=True):
+        said = json.loads(answer) if answer is not None else {}
+        if answer is None:
+            looked.findings.append(f"{pin} is not there any more")
+        elif said.get("dist", {}).get("integrity") != pin.digest:
+            looked.findings.append(f"{pin} is not what was pinned")
+        elif why := said.get("deprecated"):
+            looked.findings.append(f"{pin} is deprecated: {' '.join(str(why).split())}")
+    looked.told.append(f"npm: {len(pins)} packages are there, each as it was pinned")
+    return looked
+
+
 # --- what OSV says --------------------------------------------------------------------------------
 
 
@@ -288,12 +319,14 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="fail when OSV cannot be reached")
     given = parser.parse_args()
     python, go, jars = sorted({*_python()}), sorted({*_go()}), sorted({*_jars()})
-    pins = [*python, *go, *jars]
+    npm = sorted({*_npm()})
+    pins = [*python, *go, *jars, *npm]
     parts = [
         Looked([f"hashes: all of {len(pins)} pins were looked at"], [*unhashed(pins)]),
         _answered("PyPI", lambda: _ask_python(given.uv, python)),
         _answered("Go", lambda: ask_go(go, lambda path: _get(f"{_go_proxy()}/{path}"))),
         _answered("Maven", lambda: ask_maven(jars, lambda path: _get(f"{MAVEN}/{path}"))),
+        _answered("npm", lambda: ask_npm(npm, lambda path: _get(f"{_npm_registry()}/{path}"))),
         ask_osv(pins, strict=given.strict),
     ]
     findings = sorted({one for part in parts for one in part.findings})
@@ -325,6 +358,11 @@ def _jars() -> Iterator[Pin]:
     yield conductor_pin()
 
 
+def _npm() -> Iterator[Pin]:
+    for path in NPM_LOCKS:
+        yield from npm_pins(path.read_text())
+
+
 def _ask_python(uv: str, pins: Sequence[Pin]) -> Looked:
     looked = Looked([f"PyPI: {len(pins)} packages are there, none yanked"])
     for path in REQUIREMENTS:
@@ -349,6 +387,11 @@ def _go_proxy() -> str:
     """Take the first proxy that Go is told to use, as everybody's own settings name it."""
     named = re.split(r"[,|]", os.environ.get("GOPROXY", ""))
     return next((one.rstrip("/") for one in named if one.startswith("http")), GO_PROXY)
+
+
+def _npm_registry() -> str:
+    """Take the registry that npm is told to use, as everybody's own settings name it."""
+    return os.environ.get("NPM_CONFIG_REGISTRY", "").rstrip("/") or NPM
 
 
 def _get(address: str) -> bytes | None:

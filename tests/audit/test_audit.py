@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,10 @@ def test_every_pin_of_this_repository_has_a_hash(audit: ModuleType) -> None:
     assert "org.apache.hadoop:hadoop-aws" in {pin.name for pin in jars}
     assert jars[-1].name == "org.conductoross:conductor-server"
     assert list(audit.unhashed(jars)) == []
+    for path in audit.NPM_LOCKS:
+        pins = list(audit.npm_pins(path.read_text()))
+        assert {"typescript", "@types/node", "zod"} <= {pin.name for pin in pins}
+        assert list(audit.unhashed(pins)) == []
     assert {path.parent.name for path in audit.MODULES} == {"lakefs", "versitygw", "s5cmd"}
     for path in audit.MODULES:
         pins = list(audit.go_pins(path.read_text(), path.with_name("go.sum").read_text()))
@@ -47,6 +52,9 @@ def test_nothing_that_is_pinned_here_is_left_out(audit: ModuleType) -> None:
     pinned = {path for path in here if "require" in path.read_text()}
     assert pinned == set(audit.MODULES)
     assert set(ROOT.glob("src/**/*jars*.txt")) == {audit.JARS}
+    apart = {".cache", ".venv", "node_modules"}
+    locks = {path for path in ROOT.rglob("package-lock.json") if not apart & set(path.parts)}
+    assert locks == set(audit.NPM_LOCKS)
 
 
 def test_a_pin_without_a_hash_is_found(audit: ModuleType) -> None:
@@ -158,6 +166,34 @@ def test_what_maven_says(audit: ModuleType) -> None:
     assert audit.ask_maven([pin], {}.get).findings == ["org.x:a 1.0 is not there any more"]
 
 
+def test_what_a_lock_of_npm_pins(audit: ModuleType) -> None:
+    packages = {
+        "": {"version": "0.7.0"},
+        "node_modules/@x/a": {"version": "1.0.0", "integrity": "sha512-aa=="},
+        "node_modules/@x/a/node_modules/b": {"version": "2.0.0", "integrity": "sha1-bb="},
+        "node_modules/here": {"link": True, "resolved": "here"},
+    }
+    pins = list(audit.npm_pins(json.dumps({"packages": packages})))
+    assert list(map(str, pins)) == ["@x/a 1.0.0", "b 2.0.0"]
+    assert list(audit.unhashed(pins)) == ["b 2.0.0 has no hash"]
+
+
+def test_what_npm_says(audit: ModuleType) -> None:
+    pin = audit.Pin("npm", "@x/a", "1.0.0", True, "sha512-aa==")
+
+    def findings(answer: dict[str, object] | None) -> list[str]:
+        known = {} if answer is None else {"@x%2Fa/1.0.0": json.dumps(answer).encode()}
+        return list(audit.ask_npm([pin], known.get).findings)
+
+    there: dict[str, object] = {"dist": {"integrity": "sha512-aa=="}}
+    assert findings(there) == []
+    assert findings(None) == ["@x/a 1.0.0 is not there any more"]
+    assert findings({"dist": {"integrity": "sha512-bb=="}}) == ["@x/a 1.0.0 is not what was pinned"]
+    assert findings({}) == ["@x/a 1.0.0 is not what was pinned"]
+    deprecated = findings(there | {"deprecated": "use\nb"})
+    assert deprecated == ["@x/a 1.0.0 is deprecated: use b"]
+
+
 def test_a_registry_that_cannot_be_asked_is_a_failure_and_osv_only_when_strict(
     audit: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,11 +208,12 @@ def test_a_registry_that_cannot_be_asked_is_a_failure_and_osv_only_when_strict(
     monkeypatch.setattr(audit, "_asked", lambda *_: "")
     monkeypatch.setattr(audit, "ask_go", lambda *_: audit.Looked(["Go: all"]))
     monkeypatch.setattr(audit, "ask_maven", lambda *_: audit.Looked(["Maven: all"]))
+    monkeypatch.setattr(audit, "ask_npm", lambda *_: audit.Looked(["npm: all"]))
     code, out = run()
     assert code == 0
     assert "OSV: vulnerabilities were not looked up, it cannot be reached (no route" in out
     assert run("--strict")[0] == 1
-    for part in ("_asked", "ask_go", "ask_maven"):
+    for part in ("_asked", "ask_go", "ask_maven", "ask_npm"):
         with monkeypatch.context() as patch:
             patch.setattr(audit, part, no_answer)
             code, out = run()
