@@ -95,7 +95,7 @@ def test_params_that_a_task_ignores_are_warned_of_twice(perago: Perago, project:
 def test_variables_that_are_read_too_early_are_warned_of_before_the_first_step(
     inside: Perago, project: Path
 ) -> None:
-    sets = {"name": "set", "taskReferenceName": "set", "type": "SET_VARIABLE"}
+    sets: dict[str, Any] = {"name": "set", "taskReferenceName": "set", "type": "SET_VARIABLE"}
     sets["inputParameters"] = {"top": 3}
 
     def change(workflow: Any) -> None:

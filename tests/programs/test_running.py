@@ -42,7 +42,9 @@ def test_a_full_disk_is_said_in_one_sentence(
             lab.attempt_dirs = disk / "rooms"
             for pages in range(12):
                 filler = fill(disk, pages)
-                reasons.append(lab.run(step, {"n": "n" * 9_000}).outcome.reason)
+                outcome = lab.run(step, {"n": "n" * 9_000}).outcome
+                assert outcome is not None
+                reasons.append(outcome.reason)
                 filler.unlink()
     except CannotMount as why:
         pytest.skip(str(why))

@@ -29,29 +29,35 @@ class Format(StrEnum):
 _BY_SUFFIX: Final = {".svg": Format.SVG, ".mmd": Format.MERMAID, ".mermaid": Format.MERMAID}
 
 
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKFLOW", help="A workflow file (.json), or module:workflow built in Python."
+    ),
+]
+Modules = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="MODULE...", help="Modules with its tasks: they tell who writes."),
+]
+Form = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        help="text, mermaid or svg; by the name of --output, else text.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to write; standard output when left out."),
+]
+
+
 def graph(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKFLOW", help="A workflow file (.json), or module:workflow built in Python."
-        ),
-    ],
-    modules: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="MODULE...", help="Modules with its tasks: they tell who writes."),
-    ] = None,
-    form: Annotated[
-        Format | None,
-        typer.Option(
-            "--format",
-            help="text, mermaid or svg; by the name of --output, else text.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write; standard output when left out."),
-    ] = None,
+    target: Target,
+    modules: Modules = None,
+    form: Form = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a workflow: its steps, forks, joins and choices.
@@ -62,35 +68,44 @@ def graph(
     """
     from dataclasses import asdict
 
-    from perago.brokers.conductor.registering import check_workflow
-    from perago.errors import UsageError
-    from perago.tasks.loading import load_tasks
-    from perago.workflow.graph import graph_of
-
-    definition = _definition(target)
-    tasks = load_tasks(modules or [])
-    warnings = check_workflow(definition, {}, target)
-    writers = {name for name, task in tasks.items() if task.writable}
-    readers = {name for name, task in tasks.items() if task.workspace} - writers
-    found = graph_of(definition, writers, readers)
+    found = _found(target, modules or [])
     chosen = form or (_BY_SUFFIX.get(output.suffix.lower()) if output else None) or Format.TEXT
-    for text in [*warnings, *_unknown(definition, tasks)]:
-        note(f"[yellow]warning:[/yellow] {plain(text)}")
     if as_json:
         emit(asdict(found))
     elif output is not None:
-        try:
-            output.write_text(_drawn(found, chosen), encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"{output} cannot be written: {getattr(error, 'strerror', None) or error}",
-                remedy="choose another file",
-            ) from None
+        _write(output, _drawn(found, chosen))
         say(f"wrote {plain(output)}")
     elif chosen is Format.TEXT:
         _show(found)
     else:
         sys.stdout.write(_drawn(found, chosen))
+
+
+def _found(target: str, modules: list[str]) -> Graph:
+    """Read a workflow with its tasks; what is doubtful about it is noted."""
+    from perago.brokers.conductor.registering import check_workflow
+    from perago.tasks.loading import load_tasks
+    from perago.workflow.graph import graph_of
+
+    definition = _definition(target)
+    tasks = load_tasks(modules)
+    for text in [*check_workflow(definition, {}, target), *_unknown(definition, tasks)]:
+        note(f"[yellow]warning:[/yellow] {plain(text)}")
+    writers = {name for name, task in tasks.items() if task.writable}
+    readers = {name for name, task in tasks.items() if task.workspace} - writers
+    return graph_of(definition, writers, readers)
+
+
+def _write(output: Path, drawn: str) -> None:
+    from perago.errors import UsageError
+
+    try:
+        output.write_text(drawn, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{output} cannot be written: {getattr(error, 'strerror', None) or error}",
+            remedy="choose another file",
+        ) from None
 
 
 def _definition(target: str) -> Mapping[str, object]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from perago.cli import completion
+from perago.cli import run_options
 from perago.cli.ending import conclude, warn
 from perago.cli.screen import AsJson
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perago.brokers.local import RunRecord
+    from perago.cli.session import Session
     from perago.cli.workflow_source import WorkflowSource
 
 _OF_A_NEW_RUN = {
@@ -34,78 +37,29 @@ _OF_THE_WORKSPACE = ("repository", "branch", "source")
 
 def run(
     context: typer.Context,
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WORKFLOW|TASK",
-            help="A workflow file (.json), module:workflow built in Python, or a module with one "
-            "task (module:task among several).",
-            show_default=False,
-        ),
-    ] = None,
-    modules: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="MODULE...", help="Modules with the workflow's tasks."),
-    ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN",
-            help="Resume a run that crashed, stopped or failed; 'last' is the newest one.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            "--repo",
-            "-r",
-            help="Repository; on the embedded store it is made when it does not exist.",
-            autocompletion=completion.repositories,
-        ),
-    ] = None,
-    branch: Annotated[
-        str,
-        typer.Option(
-            "--branch", "-b", help="Branch to publish on.", autocompletion=completion.branches
-        ),
-    ] = "main",
-    source: Annotated[
-        Path | None,
-        typer.Option("--from", help="Commit the files of this directory first, as the input."),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="KEY=VALUE", help="Workflow input; may be JSON."),
-    ] = None,
-    input_file: Annotated[Path | None, typer.Option(help="JSON file with workflow input.")] = None,
-    params: Annotated[str | None, typer.Option(help="JSON params of a single task.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Executors at once.", min=1)] = 2,
-    execution_mode: Annotated[
-        str | None, typer.Option(help="process, or thread to debug in one process.")
-    ] = None,
-    store: Annotated[
-        str,
-        typer.Option(help="embedded, or lakefs: the server that is configured (see .env)."),
-    ] = "embedded",
-    real_delays: Annotated[
-        bool,
-        typer.Option(
-            "--real-delays", help="Wait before a retry as long as declared, not 1 s at most."
-        ),
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Stay while a person has to do a step.")
-    ] = False,
+    target: run_options.Target = None,
+    modules: run_options.Modules = None,
+    resume: run_options.Resume = None,
+    repository: run_options.Repository = None,
+    branch: run_options.Branch = "main",
+    source: run_options.Source = None,
+    values: run_options.Values = None,
+    input_file: run_options.InputFile = None,
+    params: run_options.Params = None,
+    jobs: run_options.Jobs = 2,
+    execution_mode: run_options.ExecutionMode = None,
+    store: run_options.Store = "embedded",
+    real_delays: run_options.RealDelays = False,
+    wait: run_options.Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a workflow as transactions on the embedded store.
 
     Kill it whenever you like: nothing half-done is ever visible, and --resume goes on.
     """
-    from perago.app.local import home_of, open_store, settings_here
+    from perago.app.local import home_of, settings_here
     from perago.cli.choose import chosen_mode
-    from perago.cli.seed import chosen_store, read_input, workspace_for
+    from perago.cli.seed import chosen_store, read_input
     from perago.cli.session import LONGEST_DELAY, Session
     from perago.cli.workflow_source import load_source
     from perago.errors import UsageError
@@ -115,37 +69,46 @@ def run(
     settings = settings_here()
     context.with_resource(keys_withheld(os.environ))
     KillAt.from_environment(os.environ)  # A mistake in it is told before anything is made.
-    mode = chosen_mode(execution_mode, settings)
-    kind = chosen_store(store)
+    mode, kind = chosen_mode(execution_mode, settings), chosen_store(store)
     longest = math.inf if real_delays else LONGEST_DELAY
-    session = Session(
-        home_of(settings),
-        settings,
-        jobs,
-        mode,
-        kind,
-        as_json,
-        longest_delay=longest,
-        wait_for_people=wait,
-    )
+    how = home_of(settings), settings, jobs, mode, kind, as_json
+    session = Session(*how, longest_delay=longest, wait_for_people=wait)
     warnings: list[str] = []
     if resume is not None:
-        _refuse_for_resume(context)
-        session.home.existing()
-        ended = session.resume(resume)
+        ended = _resumed(context, session, resume)
     elif target is None:
         raise UsageError("nothing to run", remedy="name a workflow file or a task module")
     else:
         found = load_source(target, modules or [])
         given = read_input(values or [], input_file, params)
         _refuse_without_effect(context, found, given)
-        warnings = found.check_names(given)
-        warn(warnings, as_json=as_json)
-        if "workspace" not in given and found.needs_workspace:
-            opened = open_store(session.home, settings, kind)
-            given["workspace"] = workspace_for(opened, found, repository, branch, source)
-        ended = session.start(found, given)
+        ended, warnings = _started(session, found, given, (repository, branch, source))
     conclude(ended, home_of(settings), _again(context), warnings, as_json=as_json)
+
+
+def _resumed(context: typer.Context, session: Session, run_id: str) -> RunRecord:
+    """Go on with a run, which keeps all that it was given."""
+    _refuse_for_resume(context)
+    session.home.existing()
+    return session.resume(run_id)
+
+
+def _started(
+    session: Session,
+    found: WorkflowSource,
+    given: dict[str, object],
+    place: tuple[str | None, str, Path | None],
+) -> tuple[RunRecord, list[str]]:
+    """Check names, fill in the workspace, and run; return what was warned of, too."""
+    from perago.app.local import open_store
+    from perago.cli.seed import workspace_for
+
+    warnings = found.check_names(given)
+    warn(warnings, as_json=session.as_json)
+    if "workspace" not in given and found.needs_workspace:
+        opened = open_store(session.home, session.settings, session.store)
+        given["workspace"] = workspace_for(opened, found, *place)
+    return session.start(found, given), warnings
 
 
 def _given(context: typer.Context, name: str) -> bool:
