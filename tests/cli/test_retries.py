@@ -55,3 +55,18 @@ def test_the_line_is_the_authors(perago: Perago, project: Path) -> None:
     for kind, line in (("library", "tasks.py line 13"), ("beside", "shapes.py line 2")):
         answer = perago("run", "tasks", "--params", json.dumps({"kind": kind}), "--json")
         assert answer.json["reason"].endswith(f"({line})")
+
+
+def test_one_round_of_a_loop_can_be_killed(perago: Perago, project: Path) -> None:
+    written(project, "count=1, delay_seconds=0")
+    step = {"name": "area", "taskReferenceName": "area", "type": "SIMPLE"}
+    loop = {"name": "rounds", "taskReferenceName": "rounds", "type": "DO_WHILE"}
+    loop |= {"loopCondition": "$.rounds.iteration < 2"}
+    again = [step | {"inputParameters": {"params": {"kind": "none"}}}]
+    flow = {"name": "flow", "version": 1, "schemaVersion": 2, "tasks": [loop | {"loopOver": again}]}
+    (project / "flow.json").write_text(json.dumps(flow))
+    killed = {"PERAGO_KILL_AT": "area__2:0:after body"}
+    answer = perago("run", "flow.json", "tasks", env=killed)
+    assert answer.code == 0, answer
+    steps = re.findall(r"^(.) (area__\d(?: retry \d)?) ", answer.out, re.MULTILINE)
+    assert steps == [("✓", "area__1"), ("✗", "area__2"), ("✓", "area__2 retry 1")]

@@ -51,10 +51,10 @@ def node_settings(kind: str) -> Mapping[str, str]:
     directory = Path(tempfile.mkdtemp(prefix="perago-acts-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     project = Package.at(directory / "package").project(directory / "project")
-    (task,) = load_manifest(str(project.declare(Path(act_body.__file__).with_suffix(".ts"))))
+    source = Path(act_body.__file__).with_suffix(".ts")
+    (task,) = load_manifest(str(project.declare_with_node(source)))
     assert isinstance(task.body, ProgramBody)
-    node = str(project.node.directory / "node")
-    return {"ACTS_COMMAND": json.dumps([node, *task.body.program.command[1:]]), "ACTS_SERVE": "yes"}
+    return {"ACTS_COMMAND": json.dumps(task.body.program.command), "ACTS_SERVE": "yes"}
 
 
 @dataclass(frozen=True)

@@ -96,11 +96,7 @@ def declared(directory: Path, program: str, *, serve: bool) -> str:
 
 def typescript(directory: Path) -> Node:
     project = Package.at(directory / "package").project(directory / "project")
-    # The worker's own Node may be another one: the manifest names this one.
-    manifest = project.declare(HERE / "golden.ts", "golden")
-    node = str(project.node.directory / "node")
-    manifest.write_text(manifest.read_text().replace('["node", ', f'["{node}", '))
-    return f"{manifest}:golden"
+    return f"{project.declare_with_node(HERE / 'golden.ts', 'golden')}:golden"
 
 
 KINDS: dict[str, Callable[[Path], Node]] = {

@@ -32,6 +32,13 @@ def test_several_places_transfers_and_stops() -> None:
     }
 
 
+@pytest.mark.parametrize("step", ["a__2", "a:b", "a b", "数"])
+def test_a_step_of_any_name_can_be_named(step: str) -> None:
+    found = KillAt.from_environment({VARIABLE: f"{step}:1:before publish:STOP"})
+    assert found is not None
+    assert found.ends == {(step, 1): End("before publish", signal.SIGSTOP)}
+
+
 @pytest.mark.parametrize(
     "text", ["x", "a:0", ":0:claimed", "a:-1:claimed", "a:0:nowhere", "a:0:claimed,", "a:0:STOP"]
 )

@@ -31,14 +31,19 @@ class Node:
     @classmethod
     def at(cls, directory: Path) -> Node:
         """Put ``node``, ``npm`` and ``npx`` there."""
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)
         program = _WHEEL / "bin" / "node"
+        (directory / "node").unlink(missing_ok=True)
         (directory / "node").symlink_to(program)
         for name in ("npm", "npx"):
             script = _WHEEL / "lib" / "node_modules" / "npm" / "bin" / f"{name}-cli.js"
             (directory / name).write_text(f'#!/bin/sh\nexec "{program}" "{script}" "$@"\n')
             (directory / name).chmod(0o755)
         return cls(directory)
+
+    @property
+    def program(self) -> str:
+        return str(self.directory / "node")
 
     @property
     def path(self) -> str:
@@ -105,6 +110,18 @@ class Project:
         (self.directory / f"{name}.ts").write_text(text)
         self.node.run("npx", "perago", "manifest", f"{name}.ts", cwd=self.directory)
         return self.directory / f"{name}.toml"
+
+    def declare_with_node(self, source: str | Path, name: str = "tasks") -> Path:
+        """Do the same for tests whose path has another Node, or none: the manifest names this one.
+
+        It is the one place to do so; a test with Node on its path uses ``declare``.
+        """
+        manifest = self.declare(source, name)
+        text = manifest.read_text()
+        named = text.replace('["node", ', f"[{json.dumps(self.node.program)}, ")
+        assert named != text, "the manifest starts something else"
+        manifest.write_text(named)
+        return manifest
 
 
 def main(directory: Path) -> None:

@@ -1,9 +1,10 @@
 """Dying or standing still on purpose, to show that it does no harm.
 
 ``PERAGO_KILL_AT=<step>:<retry>:<point>`` makes an executor send itself SIGKILL when that attempt
-reaches that point of its journal; ``:STOP`` behind the point sends SIGSTOP instead. Several such
-places are separated by commas. Unset, it costs nothing. ``PERAGO_KILL_LOG`` names a file to which
-each of them is written when it is reached, so that a test can tell that it was.
+reaches that point of its journal; ``:STOP`` behind the point sends SIGSTOP instead. The second
+round of a step in a loop is ``<step>__2``. Several such places are separated by commas. Unset, it
+costs nothing. ``PERAGO_KILL_LOG`` names a file to which each of them is written when it is reached,
+so that a test can tell that it was.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class KillAt:
 
 def _place(text: str) -> tuple[tuple[str, int], End]:
     chosen = signal.SIGSTOP if text.endswith(_STOP) else signal.SIGKILL
-    step, _, rest = text.removesuffix(_STOP).partition(":")
-    retry, _, point = rest.partition(":")
+    # From its end: the name of a step may have a colon in it.
+    step, retry, point = ["", "", *text.removesuffix(_STOP).rsplit(":", 2)][-3:]
     if not step or not retry.isdecimal() or point not in _PLACES:
         raise RuntimeConfigError(
             f"{VARIABLE} is {text!r}",
