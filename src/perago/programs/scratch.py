@@ -96,7 +96,7 @@ def _told(path: Path) -> Iterator[None]:
     except OSError as error:
         raise WorkspaceError(
             f"{path} cannot be written: {error.strerror or error}",
-            remedy="check PERAGO_WORKSPACE_ROOT, its permissions and free space",
+            remedy="check the workspace root of the worker, its permissions and free space",
         ) from error
 
 
