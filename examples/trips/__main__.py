@@ -133,6 +133,7 @@ def _bring(home: Home, target: Path) -> None:
 
 
 _NEXT: Sequence[tuple[str, str]] = (
+    (".venv/bin/perago ui --open", "all of it in a browser: runs, attempts, versions"),
     ("make run", "the next day; only what changes is published"),
     ('make run ARGS="--rows 1000000 --quick"', "a busier day, without the bad one"),
     (".venv/bin/perago inspect COMMIT", "phases, guards and changes of one publication"),

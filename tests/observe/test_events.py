@@ -141,7 +141,22 @@ def test_attempts_are_found_by_any_id_whole_or_begun(tmp_path: Path) -> None:
             assert claim.execution_id in log.executions(found[:6])
         assert len(log.of_workflow(attempt.workflow_instance_id)) == 2
     assert log.executions("") == [claim.execution_id for claim in claims]
-    assert [event.execution_id for event in log.decisions()] == log.executions("")
+    log.close()
+
+
+def test_k4_what_displaces_publications_of_others_is_found_by_its_branch(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.sqlite")
+    wanted = []
+    for kind in ("merge", "replace", "keep", "relocate", "adopt", "refuse"):
+        for branch in ("main", "other"):
+            claim = told.claim()
+            where = {"repository": "songs", "branch": branch, "head": "h"}
+            event = told.event("decision", kind=kind, **where)
+            AttemptJournal(log, claim, SystemClock()).event(event)
+            if kind in {"replace", "relocate", "adopt"} and branch == "main":
+                wanted.append(claim.execution_id)
+    assert [one.execution_id for one in log.displacing("songs", "main")] == wanted
+    assert log.displacing("other", "main") == []
     log.close()
 
 
