@@ -69,6 +69,13 @@ def loop(ref: str, condition: str, *body: Json, **given: Any) -> Json:
     return {**system("DO_WHILE", ref, **given), "loopCondition": condition, "loopOver": list(body)}
 
 
+def sub(ref: str, child: Json, *, retries: int | None = None, **given: Any) -> Json:
+    """Write a SUB_WORKFLOW with the definition that it runs."""
+    param = {"name": child["name"], "version": child["version"], "workflowDefinition": child}
+    more = {} if retries is None else {"retryCount": retries}
+    return {**system("SUB_WORKFLOW", ref, **given), "subWorkflowParam": param, **more}
+
+
 def script(ref: str, expression: str, given: Json, **cases: list[Json]) -> Json:
     """Write a SWITCH that a script decides."""
     decided = {"evaluatorType": "javascript", "expression": expression, "inputParameters": given}

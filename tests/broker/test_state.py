@@ -314,18 +314,30 @@ def test_kill_at_any_instant_leaves_a_whole_state(tmp_path: Path, seed: int) -> 
     database.close()
 
 
-def test_a_file_of_the_version_before_is_brought_up_to_date(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path, version: int) -> None:
     path = tmp_path / "state.db"
     with State(path) as state:
         state.add_run(run_record())
         assert state.apply("run-1", [Schedule(task_record())], 3.0)
+    older = {
+        2: [
+            "drop index runs_by_parent",
+            "alter table runs drop column parent",
+            "alter table runs drop column parent_task",
+        ],
+        1: ["alter table tasks drop column iteration"],
+    }
     database = sqlite3.connect(path)
-    database.execute("alter table tasks drop column iteration")
-    database.execute("pragma user_version = 1")
+    for number in range(2, version - 1, -1):
+        for statement in older[number]:
+            database.execute(statement)
+    database.execute(f"pragma user_version = {version}")
     database.commit()
     database.close()
     with State(path) as state:
         assert state.tasks("run-1") == (task_record(),)
+        assert state.family("run-1") == (run_record(),)
         later = replace(task_record("b__2", 2), iteration=2)
         assert state.apply("run-1", [Schedule(later)], 4.0)
         assert state.tasks("run-1")[1].attempt.iteration == 2

@@ -98,7 +98,7 @@ def test_type_defaults_to_simple() -> None:
 
 
 KINDS_NOT_RUN = [
-    *("DYNAMIC", "HTTP", "INLINE", "SUB_WORKFLOW"),
+    *("DYNAMIC", "HTTP", "INLINE"),
     *("EVENT", "DECISION", "JSON_JQ_TRANSFORM", "LAMBDA"),
     *("KAFKA_PUBLISH", "EXCLUSIVE_JOIN", "START_WORKFLOW", "NOOP", "USER_DEFINED", "simple"),
 ]

@@ -43,6 +43,11 @@ def finished(task: TaskRecord) -> Event:
     )
 
 
+def within(step: str, event: Event) -> Event:
+    """Say of which step an event is a part; those of the run itself are of none."""
+    return {**event, "within": step} if step else event
+
+
 def nobody_listens(event: Event) -> None:
     """Take an event and do nothing."""
     del event

@@ -28,6 +28,7 @@ _USED: Final = {
     TaskKind.TERMINATE: _COMMON,
     TaskKind.WAIT: _COMMON,
     TaskKind.DO_WHILE: _COMMON | {"evaluatorType", "loopCondition", "loopOver"},
+    TaskKind.SUB_WORKFLOW: _OF_WORK | {"subWorkflowParam"},
 }
 _HARMLESS_ON_TASK: Final = frozenset({"description", "rateLimited", "workflowTaskType"})
 # Conductor writes every field into an exported definition, so these are refused when they say
@@ -38,7 +39,7 @@ _REFUSED_ON_TASK: Final = frozenset(
         *("defaultExclusiveJoinTask", "dynamicForkJoinTasksParam"),
         *("dynamicTaskNameParam", "items", "joinStatus"),
         *("onStateChange", "permissive", "scriptExpression", "sink"),
-        *("subWorkflow", "subWorkflowParam"),
+        "subWorkflow",
     }
 )
 _OF_SOME_KIND: Final = frozenset[str]().union(*_USED.values())

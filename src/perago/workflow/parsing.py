@@ -19,6 +19,7 @@ from perago.workflow.looping import check_loop, like_a_round
 from perago.workflow.order import order_of
 from perago.workflow.references import check_references
 from perago.workflow.spelling import close_to
+from perago.workflow.subworkflow import PARAM, check_param
 from perago.workflow.tasks import (
     DynamicForkTask,
     ForkTask,
@@ -26,6 +27,7 @@ from perago.workflow.tasks import (
     LoopTask,
     SetVariableTask,
     SimpleTask,
+    SubWorkflowTask,
     SwitchTask,
     TaskKind,
     Tasks,
@@ -116,6 +118,7 @@ class _Parser:
             TaskKind.TERMINATE: self._terminate,
             TaskKind.WAIT: self._wait,
             TaskKind.DO_WHILE: self._loop,
+            TaskKind.SUB_WORKFLOW: self._sub_workflow,
         }
         return make[kind](named, name, reference_name)
 
@@ -209,6 +212,26 @@ class _Parser:
         condition = check_script(fields, "loopCondition")
         return LoopTask(name, reference_name, fields.where, given, condition, body)
 
+    def _sub_workflow(self, fields: Fields, name: str, reference_name: str) -> SubWorkflowTask:
+        param = Fields(fields.source, fields.path(PARAM), fields.mapping(PARAM))
+        called, definition = check_param(param)
+        where = f"{fields.source}: {fields.where}: workflow {called!r}"
+        parse_workflow(definition, self.known_tasks, where)
+        retries = fields.data.get("retryCount")
+        return SubWorkflowTask(
+            name=name,
+            reference_name=reference_name,
+            where=fields.where,
+            input=fields.mapping("inputParameters"),
+            called=called,
+            version=param.integer("version", 1),
+            definition=definition,
+            optional=fields.flag("optional"),
+            start_delay=fields.number("startDelay", 0),
+            retry_count=None if retries is None else fields.integer("retryCount", 0),
+            controls=_retries_of_a_call(fields, name),
+        )
+
 
 def simple_task(fields: Fields, name: str, reference_name: str) -> SimpleTask:
     """Read a step that is somebody's work."""
@@ -239,6 +262,20 @@ def _embedded_controls(fields: Fields, name: str) -> Controls | None:
             "inputTemplate", "is not applied here", "put the values into inputParameters"
         )
     return Controls.from_taskdef(embedded, f"{fields.source}: {inner.where}")
+
+
+def _retries_of_a_call(fields: Fields, name: str) -> Controls | None:
+    """Read the ``taskDefinition`` of a SUB_WORKFLOW, of which only the retries are applied."""
+    found = _embedded_controls(fields, name)
+    for key in ("timeoutSeconds", "totalTimeoutSeconds"):
+        inner = Fields(
+            fields.source, fields.path("taskDefinition"), fields.mapping("taskDefinition")
+        )
+        if inner.data.get(key):
+            raise inner.refuse(
+                key, "is not applied here to a SUB_WORKFLOW", "give the workflow that is called one"
+            )
+    return found
 
 
 def _refuse_twins(source: str, tasks: Tasks) -> None:

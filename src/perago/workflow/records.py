@@ -32,7 +32,8 @@ class RunRecord:
 
     ``generation`` counts the resumes of a failed run: failures of earlier generations no longer
     use up retries. ``clock_from`` is where workflow and total timeouts begin to count. ``store``
-    is the name of the store its workspaces are in.
+    is the name of the store its workspaces are in. A run of a SUB_WORKFLOW has a ``parent``, and
+    ``parent_task`` is the attempt there that it was started for.
     """
 
     id: str
@@ -48,6 +49,8 @@ class RunRecord:
     ended_at: float | None = None
     generation: int = 0
     store: str = "embedded"
+    parent: str = ""
+    parent_task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +104,26 @@ class TaskRecord:
 def left_to_people(tasks: Iterable[TaskRecord]) -> bool:
     """Return whether a run goes on only when a person has done a step: nothing else is under way.
 
-    What the broker does itself is over at once or waits for others; a WAIT waits for time.
+    What the broker does itself is over at once or waits for others; a WAIT waits for time, and so
+    does a SUB_WORKFLOW that is to be tried again. ``tasks`` are those of the run and of all runs
+    that belong to it.
     """
-    kinds = {task.kind for task in tasks if task.status in OPEN}
+    open_tasks = [task for task in tasks if task.status in OPEN]
+    kinds = {task.kind for task in open_tasks}
+    if any(task.kind is TaskKind.SUB_WORKFLOW and _waits(task) for task in open_tasks):
+        return False
     return TaskKind.HUMAN in kinds and not kinds & {TaskKind.SIMPLE, TaskKind.WAIT}
+
+
+def _waits(task: TaskRecord) -> bool:
+    return task.status is Status.SCHEDULED
 
 
 def task_id_of(run_id: str, reference_name: str, retry_count: int) -> str:
     """Derive the id of an attempt from what it is, so that deciding twice schedules once."""
     return str(uuid.uuid5(_NAMESPACE, f"{run_id}/{reference_name}/{retry_count}"))
+
+
+def child_id_of(task_id: str) -> str:
+    """Derive the id of the run that an attempt of a SUB_WORKFLOW starts, for the same reason."""
+    return str(uuid.uuid5(_NAMESPACE, f"{task_id}/run"))

@@ -38,6 +38,8 @@ def after_failure(
     """
     if status is Status.FAILED_WITH_TERMINAL_ERROR:
         return GiveUp("the error is terminal")
+    if status is Status.CANCELED:
+        return GiveUp("it was terminated")
     if status is Status.TIMED_OUT and controls.timeout_policy is TimeoutAction.TIME_OUT_WF:
         return GiveUp("timeoutPolicy is TIME_OUT_WF")
     if failures > controls.retry_count:

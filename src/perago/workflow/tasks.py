@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from perago.workflow.controls import Controls
+from perago.workflow.controls import Controls, TimeoutAction
 
 
 class TaskKind(StrEnum):
@@ -23,6 +23,7 @@ class TaskKind(StrEnum):
     DO_WHILE = "DO_WHILE"
     HUMAN = "HUMAN"
     FORK_JOIN_DYNAMIC = "FORK_JOIN_DYNAMIC"
+    SUB_WORKFLOW = "SUB_WORKFLOW"
 
 
 WORK: Final = frozenset({TaskKind.SIMPLE, TaskKind.HUMAN})
@@ -151,8 +152,44 @@ class LoopTask:
     body: Tasks
 
 
+@dataclass(frozen=True, slots=True)
+class SubWorkflowTask:
+    """Runs another workflow, as a run of its own, and is over when that is.
+
+    ``called`` and ``version`` are what the definition names; ``definition`` is what runs.
+    """
+
+    name: str
+    reference_name: str
+    where: str
+    input: Mapping[str, object]
+    called: str
+    version: int
+    definition: Mapping[str, object]
+    optional: bool = False
+    start_delay: float = 0
+    retry_count: int | None = None
+    controls: Controls | None = None
+
+    def controls_among(self, registered: Mapping[str, Controls]) -> Controls:
+        """Return how often it is tried again: as in Conductor not at all, where nothing says so.
+
+        That its own workflow timed out is a failure like any other here.
+        """
+        known = self.controls or registered.get(self.name) or Controls(retry_count=0)
+        retries = known.retry_count if self.retry_count is None else self.retry_count
+        return replace(
+            known,
+            retry_count=retries,
+            timeout_policy=TimeoutAction.RETRY,
+            timeout_seconds=0,
+            total_timeout_seconds=0,
+        )
+
+
 WithInput = (
     SimpleTask
+    | SubWorkflowTask
     | DynamicForkTask
     | SwitchTask
     | SetVariableTask

@@ -8,7 +8,7 @@ of the input is filled in.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,30 @@ def walk(tasks: object, place: Place = ()) -> Iterator[tuple[Task, Place]]:
         for case in cases(task):
             yield from walk(case, place)
         yield from walk(inner(task, "loopOver"), place)
+
+
+def changed(tasks: list[Any], change: Callable[[Task], Task]) -> list[Any]:
+    """Return tasks as ``change`` makes them, those inside of others first."""
+    return [_changed(task, change) if isinstance(task, Mapping) else task for task in tasks]
+
+
+def _changed(task: Task, change: Callable[[Task], Task]) -> Task:
+    inside: dict[str, Any] = {
+        key: changed(inner(task, key), change) for key in ("defaultCase", "loopOver") if key in task
+    }
+    if "forkTasks" in task:
+        inside["forkTasks"] = [
+            changed(branch, change) if isinstance(branch, list) else branch
+            for branch in inner(task, "forkTasks")
+        ]
+    if isinstance(found := task.get("decisionCases"), Mapping):
+        inside["decisionCases"] = {
+            key: changed(case, change) if isinstance(case, list) else case
+            for key, case in found.items()
+        }
+    # What is not as it should be stays as it is: other checks name it.
+    kept = {key: value for key, value in inside.items() if value or not task[key]}
+    return change({**task, **kept})
 
 
 @dataclass(frozen=True, slots=True)

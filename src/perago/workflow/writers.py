@@ -16,7 +16,7 @@ from perago.workflow.definition import Workflow
 from perago.workflow.expressions import lookup
 from perago.workflow.order import order_of
 from perago.workflow.records import TaskRecord
-from perago.workflow.tasks import WORK, SimpleTask
+from perago.workflow.tasks import SimpleTask
 from perago.workflow.tracing import Target, WorkspaceTracing, reference
 
 _REMEDY = "run them one after the other, give each its own branch, or make one read-only"
@@ -53,29 +53,29 @@ def planned_targets(
 
 
 def parallel_writer(
-    workflow: Workflow,
-    started: Iterable[TaskRecord],
+    beside: Iterable[TaskRecord],
     writers: Collection[str],
     task: SimpleTask,
     task_input: Mapping[str, object],
-    forks: Mapping[str, str] | None = None,
 ) -> str | None:
-    """Name a clash of a task that is about to be scheduled with one that was before (W9).
-
-    ``forks`` has the tasks that are not in the definition, each with the dynamic fork it is of.
-    """
+    """Name a clash of a task that is about to be scheduled with work that may go on beside it (W9)."""
     target = _target_of(task_input)
     if task.name not in writers or target is None:
         return None
-    for other in started:
-        if (
-            other.kind in WORK
-            and other.task_def_name in writers
-            and _target_of(other.input) == target
-            and _parallel(workflow, task.reference_name, other.step, forks or {})
-        ):
+    for other in beside:
+        if other.task_def_name in writers and _target_of(other.input) == target:
             return _clash(other.reference_name, task.reference_name, target)
     return None
+
+
+def beside_step(
+    workflow: Workflow, started: Iterable[TaskRecord], step: str, forks: Mapping[str, str]
+) -> list[TaskRecord]:
+    """Return the attempts of a run that may be under way at the same time as a step of it.
+
+    ``forks`` has the tasks that are not in the definition, each with the dynamic fork it is of.
+    """
+    return [other for other in started if _parallel(workflow, step, other.step, forks)]
 
 
 def _parallel(workflow: Workflow, one: str, other: str, forks: Mapping[str, str]) -> bool:

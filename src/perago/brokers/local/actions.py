@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from perago.workflow.records import RunStatus, TaskRecord
+from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,20 @@ class UpdateSystemTask:
 
     task: TaskRecord
     now: TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StartChild:
+    """Begin the run of a SUB_WORKFLOW."""
+
+    child: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ReopenChild:
+    """Let the run of a SUB_WORKFLOW go on after its end, because the run it belongs to does."""
+
+    child: RunRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +92,8 @@ Action = (
     Schedule
     | AddSystemTask
     | UpdateSystemTask
+    | StartChild
+    | ReopenChild
     | TimeOut
     | CancelTask
     | ContinueWithErrors

@@ -6,15 +6,18 @@ carries them out in one transaction and asks again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from perago.brokers.local.actions import (
     Alert,
     CancelTask,
     ContinueWithErrors,
     EndRun,
+    ReopenChild,
     Schedule,
+    StartChild,
     TimeOut,
 )
 from perago.brokers.local.draft import Decision, Draft, RunEnds, RunSituation
@@ -32,6 +35,7 @@ from perago.workflow.records import (
     task_id_of,
 )
 from perago.workflow.retry import Retry, after_failure
+from perago.workflow.subworkflow import CHILD_ID, child_of, end_of_child, input_of
 from perago.workflow.tasks import (
     DynamicForkTask,
     ForkTask,
@@ -39,6 +43,7 @@ from perago.workflow.tasks import (
     LoopTask,
     SetVariableTask,
     SimpleTask,
+    SubWorkflowTask,
     SwitchTask,
     TaskKind,
     Tasks,
@@ -49,9 +54,17 @@ from perago.workflow.tasks import (
 )
 from perago.workflow.termination import end_of, output_of
 from perago.workflow.waiting import WaitInputError, due_at
-from perago.workflow.writers import parallel_writer
+from perago.workflow.writers import beside_step, parallel_writer
 
 __all__ = ["Decision", "RunSituation", "decide"]
+
+Attempted = SimpleTask | SubWorkflowTask
+"""What is tried again when it fails."""
+_ENDS: Final = {
+    Status.TIMED_OUT: RunStatus.TIMED_OUT,
+    Status.CANCELED: RunStatus.TERMINATED,
+}
+"""How a run ends with a step that ended like this; it fails with all others."""
 
 
 def decide(situation: RunSituation) -> Decision:
@@ -100,7 +113,7 @@ class _Decider(Draft):
     def _sequence(self, tasks: Tasks) -> bool:
         return all(self._task(task) for task in tasks)
 
-    def _task(self, task: WorkflowTask) -> bool:  # noqa: PLR0911 - one for each kind
+    def _task(self, task: WorkflowTask) -> bool:  # noqa: C901, PLR0911 - one for each kind
         match task:
             case SimpleTask():
                 return self._simple(task)
@@ -120,6 +133,8 @@ class _Decider(Draft):
                 return self._wait(task)
             case LoopTask():
                 return self._loop(task)
+            case SubWorkflowTask():
+                return self._sub_workflow(task)
 
     def _fork(self, task: ForkTask) -> bool:
         if self._name(task) not in self.latest:
@@ -285,9 +300,65 @@ class _Decider(Draft):
             return False
         return self._failed(task, record)
 
+    # --- sub workflows -------------------------------------------------------------------------
+
+    def _sub_workflow(self, task: SubWorkflowTask) -> bool:
+        record = self.latest.get(self._name(task))
+        if record is None:
+            self._call(task, None, self.situation.now + task.start_delay)
+            return False
+        if record.status in SUCCESSFUL:
+            return True
+        if record.status in OPEN:
+            self._follow(task, record)
+            return False
+        if record.generation < self.situation.run.generation:
+            self._call_again(record)
+            return False
+        return self._failed(task, record)
+
+    def _call(self, task: SubWorkflowTask, previous: TaskRecord | None, start_at: float) -> None:
+        """Add an attempt; its run begins when its time has come, which is at once as a rule."""
+        retry_count = previous.retry_count + 1 if previous else 0
+        task_id = task_id_of(self.situation.run.id, self._name(task), retry_count)
+        given = _object(resolve(task.input, self._reader(task_id)))
+        # As in Conductor: a retry has what its predecessor had, and the input beside it.
+        told = {**previous.input, **given} if previous else input_of(task, given)
+        record = self._record(task, TaskKind.SUB_WORKFLOW, Status.SCHEDULED, told)
+        record = replace(record, task_id=task_id, retry_count=retry_count, start_at=start_at)
+        self._follow(task, self._keep(record))
+
+    def _follow(self, task: SubWorkflowTask, record: TaskRecord) -> None:
+        """Begin the run of an attempt, or end the attempt with its run."""
+        now, child = self.situation.now, self.situation.family.child(record.task_id)
+        if child is not None:
+            if child.status is not RunStatus.RUNNING:
+                self._end(record, *end_of_child(child))
+        elif now < record.start_at:
+            self._wake(record.start_at)
+        elif record.status is Status.SCHEDULED:
+            child = child_of(task, record, self.situation.run, now)
+            self._update(
+                record, status=Status.IN_PROGRESS, started_at=now, output={CHILD_ID: child.id}
+            )
+            self.actions.append(StartChild(child))
+
+    def _call_again(self, record: TaskRecord) -> None:
+        """Go on with the run of an attempt after the end of both: what it completed stays."""
+        child = self.situation.family.child(record.task_id)
+        self._update(
+            record,
+            status=Status.SCHEDULED if child is None else Status.IN_PROGRESS,
+            generation=self.situation.run.generation,
+            reason="",
+            ended_at=None,
+        )
+        if child is not None and child.status is not RunStatus.COMPLETED:
+            self.actions.append(ReopenChild(child))
+
     # --- attempts ------------------------------------------------------------------------------
 
-    def _failed(self, task: SimpleTask, record: TaskRecord) -> bool:
+    def _failed(self, task: Attempted, record: TaskRecord) -> bool:
         controls = task.controls_among(self.situation.controls)
         ended = record.ended_at if record.ended_at is not None else self.situation.now
         verdict = after_failure(
@@ -300,7 +371,7 @@ class _Decider(Draft):
         )
         if isinstance(verdict, Retry):
             # From the end of the failure: a delay that passed while nothing ran is over.
-            self._schedule(task, record, ended + verdict.delay_seconds)
+            self._again(task, record, ended + verdict.delay_seconds)
             return False
         timed_out = record.status is Status.TIMED_OUT
         ends_run = timed_out and controls.timeout_policy is TimeoutAction.TIME_OUT_WF
@@ -309,12 +380,18 @@ class _Decider(Draft):
             self.latest[self._name(task)] = replace(record, status=Status.COMPLETED_WITH_ERRORS)
             return True
         raise RunEnds(
-            RunStatus.TIMED_OUT if timed_out else RunStatus.FAILED,
+            _ENDS.get(record.status, RunStatus.FAILED),
             f"task {self._name(task)!r} ended {record.status} at attempt"
             f" {record.retry_count + 1}, {verdict.why}: {record.reason or 'no reason given'}",
         )
 
-    def _failures(self, task: SimpleTask) -> int:
+    def _again(self, task: Attempted, record: TaskRecord, start_at: float) -> None:
+        if isinstance(task, SubWorkflowTask):
+            self._call(task, record, start_at)
+        else:
+            self._schedule(task, record, start_at)
+
+    def _failures(self, task: Attempted) -> int:
         """Count the failures that use up retries: not lost, not from before a resume."""
         return sum(
             1
@@ -322,12 +399,12 @@ class _Decider(Draft):
             if not record.lost and record.status not in OPEN | {Status.CANCELED}
         )
 
-    def _first_scheduled(self, task: SimpleTask) -> float:
+    def _first_scheduled(self, task: Attempted) -> float:
         """Where the total timeout begins: time before a resume does not count."""
         begin = self.situation.run.clock_from
         return max(begin, min((r.scheduled_at for r in self._attempts(task)), default=begin))
 
-    def _attempts(self, task: SimpleTask) -> list[TaskRecord]:
+    def _attempts(self, task: Attempted) -> list[TaskRecord]:
         return [
             record
             for record in self.situation.tasks
@@ -368,15 +445,7 @@ class _Decider(Draft):
         given = _object(
             refresh(task.input, previous.input, read) if previous else resolve(task.input, read)
         )
-        clash = parallel_writer(
-            self.situation.workflow,
-            self.latest.values(),
-            self.situation.writers,
-            task,
-            given,
-            self.forks,
-        )
-        if clash:
+        if clash := parallel_writer(self._beside(task), self.situation.writers, task, given):
             raise RunEnds(RunStatus.FAILED, clash)
         record = self._record(task, task.kind, Status.SCHEDULED, given)
         record = replace(
@@ -393,6 +462,14 @@ class _Decider(Draft):
         self.latest[self._name(task)] = record
         self.actions.append(Schedule(record, retry_of=previous))
         self._wake(start_at)
+
+    def _beside(self, task: SimpleTask) -> Iterator[TaskRecord]:
+        """List the work that may go on beside a task: in this run, below it and around it."""
+        workflow, family = self.situation.workflow, self.situation.family
+        step = task.reference_name
+        for other in beside_step(workflow, self.latest.values(), step, self.forks):
+            yield from family.work_in(other)
+        yield from family.beside(self.situation.run)
 
     # --- the run -------------------------------------------------------------------------------
 

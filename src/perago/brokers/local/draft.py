@@ -16,6 +16,7 @@ from perago.protocol.values import Status
 from perago.workflow.controls import Controls
 from perago.workflow.definition import Workflow
 from perago.workflow.expressions import Read
+from perago.workflow.family import Family
 from perago.workflow.records import (
     OPEN,
     SUCCESSFUL,
@@ -37,7 +38,8 @@ _NAMED_BY_KIND = frozenset(
 class RunSituation:
     """All that a decision depends on; ``jitter`` is a number from 0 to 1.
 
-    ``longest_delay`` caps the delays of retries.
+    ``longest_delay`` caps the delays of retries. ``family`` has the runs of sub workflows, and
+    those that this one belongs to.
     """
 
     workflow: Workflow
@@ -48,6 +50,7 @@ class RunSituation:
     writers: frozenset[str] = frozenset()
     jitter: float = 0.0
     longest_delay: float = math.inf
+    family: Family = field(default_factory=Family)
 
 
 @dataclass(frozen=True, slots=True)

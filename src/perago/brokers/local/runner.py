@@ -113,9 +113,10 @@ class Runner:
 
         After a crash: attempts whose executor is gone are marked lost and tried again at once,
         without using up a retry. After a failure or timeout: the failed tasks are tried again
-        with a fresh retry budget. A completed run is returned as it is.
+        with a fresh retry budget. A completed run is returned as it is. The run of a sub workflow
+        goes on with the one that it belongs to, which is returned.
         """
-        run = self.state.run(run_id)
+        run = self.state.root(self.state.run(run_id))
         with self._locked(run.id):
             if run.status is RunStatus.COMPLETED:
                 self.on_event(about_run("run_already_completed", run))
@@ -134,7 +135,7 @@ class Runner:
         self.on_event(about_run(event, run, workflow=workflow.name, input=dict(run.input)))
         self._loop = RunLoop(
             run_id=run.id,
-            workflow=workflow,
+            parse=self._workflow,
             state=self.state,
             broker=LocalBroker(self.state, self.clock),
             pool=self.pool,
@@ -156,11 +157,12 @@ class Runner:
     def _collect_lost(self, run: RunRecord) -> None:
         """Make sure that no process works for this run, then write off what was running."""
         broker = LocalBroker(self.state, self.clock)
-        for task in self.state.tasks(run.id):
+        family = self.state.family(run.id)
+        for task in (task for each in family for task in self.state.tasks(each.id)):
             if not await_gone(self.lock_directory, task.executor_id, GONE_SECONDS):
                 raise UsageError(
-                    f"executor {task.executor_id} of task {task.reference_name!r} in run {run.id}"
-                    " is still alive without its runner",
+                    f"executor {task.executor_id} of task {task.reference_name!r} in run"
+                    f" {task.run_id} is still alive without its runner",
                     remedy="end that process, then resume again",
                 )
             # What the broker runs itself has no executor that could vanish.

@@ -13,11 +13,19 @@ from perago.workflow.tasks import TaskKind
 
 APPLICATION_ID: Final = 0x50524742
 """Marks the file as this kind of state; SQLite keeps it in the header."""
-VERSION: Final = 2
-UPGRADES: Final = {1: "alter table tasks add column iteration integer not null default 0"}
+VERSION: Final = 3
+_BY_PARENT: Final = "create index runs_by_parent on runs (parent)"
+UPGRADES: Final = {
+    1: "alter table tasks add column iteration integer not null default 0",
+    2: f"""
+    alter table runs add column parent text not null default '';
+    alter table runs add column parent_task text not null default '';
+    {_BY_PARENT}
+    """,
+}
 """What makes the next version of the tables out of one."""
 
-TABLES: Final = """
+TABLES: Final = f"""
 create table runs (
     id             text primary key,
     workflow       text not null,
@@ -31,8 +39,11 @@ create table runs (
     reason         text not null,
     ended_at       real,
     generation     integer not null,
-    store          text not null
+    store          text not null,
+    parent         text not null default '',
+    parent_task    text not null default ''
 ) strict;
+{_BY_PARENT};
 create table tasks (
     run_id         text not null references runs (id),
     task_id        text primary key,

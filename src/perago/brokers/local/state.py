@@ -22,7 +22,9 @@ from perago.brokers.local.actions import (
     CancelTask,
     ContinueWithErrors,
     EndRun,
+    ReopenChild,
     Schedule,
+    StartChild,
     TimeOut,
     UpdateSystemTask,
 )
@@ -30,12 +32,16 @@ from perago.errors import BrokerUnavailableError, RuntimeConfigError, UsageError
 from perago.protocol.values import Status
 from perago.sqlite import opened
 from perago.workflow.records import RunRecord, RunStatus, TaskRecord
+from perago.workflow.subworkflow import end_by_parent
 from perago.workflow.tasks import TaskKind
 
 BUSY_TIMEOUT_SECONDS = 30.0
 MOST_KNOWN: Final = 10_000
 """So many attempts are kept as they were read last."""
-_MOVING: Final = ("status", "generation", "input", "output", "reason", "ended_at", "iteration")
+_MOVING: Final = (
+    *("status", "generation", "input", "output", "reason"),
+    *("started_at", "ended_at", "iteration"),
+)
 """What changes of a task that the broker runs itself."""
 
 
@@ -50,6 +56,7 @@ class State:
         self._lock = threading.RLock()
         self._database = _open(path)
         self._known: dict[str, tuple[tuple[object, ...], TaskRecord]] = {}
+        self._known_runs: dict[str, tuple[tuple[object, ...], RunRecord]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -84,46 +91,52 @@ class State:
         return schema.run_of(found[0])
 
     def runs(self, limit: int = 100) -> tuple[RunRecord, ...]:
-        """List runs, newest first."""
+        """List runs, newest first, those of sub workflows among them."""
         rows = self._rows(
             "select * from runs order by created_at desc, id limit :limit", limit=limit
         )
         return tuple(schema.run_of(row) for row in rows)
 
+    def started_runs(self, limit: int = 100) -> tuple[RunRecord, ...]:
+        """List the runs that somebody started, newest first; those that they started belong to them."""
+        rows = self._rows(
+            "select * from runs where parent = '' order by created_at desc, id limit :limit",
+            limit=limit,
+        )
+        return tuple(schema.run_of(row) for row in rows)
+
+    def family(self, run_id: str) -> tuple[RunRecord, ...]:
+        """List a run and all runs that belong to it, each behind the one that started it."""
+        rows = self._rows(
+            "with recursive family (id, depth) as (select :id, 0 union all"
+            " select runs.id, depth + 1 from runs join family on runs.parent = family.id)"
+            " select runs.* from runs join family on runs.id = family.id"
+            " order by family.depth, runs.rowid",
+            id=run_id,
+        )
+        return tuple(self._read_run(row) for row in rows)
+
+    def root(self, run: RunRecord) -> RunRecord:
+        """Find the run that a run belongs to in the end: the one that somebody started."""
+        while run.parent:
+            run = self.run(run.parent)
+        return run
+
     def reopen(self, run_id: str, now: float) -> RunRecord:
-        """Let an unsuccessful run go on with fresh retries, and restart the clock of any run."""
+        """Let an unsuccessful run go on with fresh retries, and restart the clock of any run.
+
+        Runs that belong to it and have ended go on when their steps do.
+        """
+        family = [run.id for run in self.family(run_id)[1:] if run.status is RunStatus.RUNNING]
         with self._transaction() as database:
-            database.execute(
-                "update runs set clock_from = :now, generation = generation + (status != :running),"
-                " status = :running, reason = '', output = '{}', ended_at = null"
-                " where id = :id and status != :completed",
-                {
-                    "now": now,
-                    "running": RunStatus.RUNNING,
-                    "completed": RunStatus.COMPLETED,
-                    "id": run_id,
-                },
-            )
+            for each in [run_id, *family]:
+                _reopen(database, each, now)
         return self.run(run_id)
 
     def terminate(self, run_id: str, reason: str, now: float) -> bool:
         """End a running run from outside; its runner notices and kills what still works."""
         with self._transaction() as database:
-            ended = _end_run(database, run_id, EndRun(RunStatus.TERMINATED, {}, reason), now)
-            if ended:
-                database.execute(
-                    "update tasks set status = :canceled, reason = :reason, ended_at = :now"
-                    " where run_id = :id and status in (:scheduled, :in_progress)",
-                    {
-                        "canceled": Status.CANCELED,
-                        "scheduled": Status.SCHEDULED,
-                        "in_progress": Status.IN_PROGRESS,
-                        "reason": reason,
-                        "now": now,
-                        "id": run_id,
-                    },
-                )
-        return ended
+            return _terminate(database, run_id, reason, now)
 
     # --- tasks ---------------------------------------------------------------------------------
 
@@ -204,6 +217,17 @@ class State:
         self._known[task_id] = raw, found
         return found
 
+    def _read_run(self, row: sqlite3.Row) -> RunRecord:
+        raw, run_id = tuple(row), row["id"]
+        known = self._known_runs.get(run_id)
+        if known is not None and known[0] == raw:
+            return known[1]
+        if len(self._known_runs) >= MOST_KNOWN:
+            self._known_runs.clear()
+        found = schema.run_of(row)
+        self._known_runs[run_id] = raw, found
+        return found
+
     def _rows(self, query: str, **values: object) -> list[sqlite3.Row]:
         with self._lock, _translated(self.path):
             return self._database.execute(query, values).fetchall()
@@ -213,10 +237,14 @@ def _apply(database: sqlite3.Connection, run_id: str, action: Action, now: float
     """Carry out one action; False when what it was decided on has changed."""
     match action:
         case Schedule() | AddSystemTask():
-            return _add(database, action.task)
+            return _add(database, "tasks", action.task)
         case UpdateSystemTask():
             changes = {column: getattr(action.now, column) for column in _MOVING}
             return _move(database, action.task.task_id, action.task.status, changes)
+        case StartChild():
+            return _add(database, "runs", action.child)
+        case ReopenChild():
+            return _reopen(database, action.child.id, now)
         case EndRun():
             return _end_run(database, run_id, action, now)
         case Alert():
@@ -235,9 +263,10 @@ def _changes(action: TimeOut | CancelTask | ContinueWithErrors, now: float) -> d
             return {"status": Status.COMPLETED_WITH_ERRORS}
 
 
-def _add(database: sqlite3.Connection, task: TaskRecord) -> bool:
+def _add(database: sqlite3.Connection, table: str, record: TaskRecord | RunRecord) -> bool:
+    columns = schema.TASK_COLUMNS if isinstance(record, TaskRecord) else schema.RUN_COLUMNS
     try:
-        database.execute(schema.insert("tasks", schema.TASK_COLUMNS), schema.row_of(task))
+        database.execute(schema.insert(table, columns), schema.row_of(record))
     except sqlite3.IntegrityError:
         return False  # the same decision was made, and carried out, by another process
     return True
@@ -268,7 +297,46 @@ def _end_run(database: sqlite3.Connection, run_id: str, end: EndRun, now: float)
             "running": RunStatus.RUNNING,
         },
     )
-    return ended.rowcount == 1
+    if ended.rowcount != 1:
+        return False
+    why = end_by_parent(end.status, end.reason)
+    for row in database.execute("select id from runs where parent = ?", (run_id,)).fetchall():
+        _terminate(database, row["id"], why, now)
+    return True
+
+
+def _terminate(database: sqlite3.Connection, run_id: str, reason: str, now: float) -> bool:
+    """End a running run with all that is open in it, and the runs that belong to it."""
+    if not _end_run(database, run_id, EndRun(RunStatus.TERMINATED, {}, reason), now):
+        return False
+    database.execute(
+        "update tasks set status = :canceled, reason = :reason, ended_at = :now"
+        " where run_id = :id and status in (:scheduled, :in_progress)",
+        {
+            "canceled": Status.CANCELED,
+            "scheduled": Status.SCHEDULED,
+            "in_progress": Status.IN_PROGRESS,
+            "reason": reason,
+            "now": now,
+            "id": run_id,
+        },
+    )
+    return True
+
+
+def _reopen(database: sqlite3.Connection, run_id: str, now: float) -> bool:
+    opened = database.execute(
+        "update runs set clock_from = :now, generation = generation + (status != :running),"
+        " status = :running, reason = '', output = '{}', ended_at = null"
+        " where id = :id and status != :completed",
+        {
+            "now": now,
+            "running": RunStatus.RUNNING,
+            "completed": RunStatus.COMPLETED,
+            "id": run_id,
+        },
+    )
+    return opened.rowcount == 1
 
 
 def _is_running(database: sqlite3.Connection, run_id: str) -> bool:
@@ -319,7 +387,8 @@ def _prepare(database: sqlite3.Connection) -> None:
             database.execute(f"pragma application_id = {schema.APPLICATION_ID}")
         else:
             for older in range(version, schema.VERSION):
-                database.execute(schema.UPGRADES[older])
+                for statement in schema.UPGRADES[older].split(";"):
+                    database.execute(statement)
         database.execute(f"pragma user_version = {schema.VERSION}")
     except BaseException:
         database.rollback()
