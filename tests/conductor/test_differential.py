@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from perago.brokers.conductor.client import ConductorClient
+from perago.workflow.subworkflow import with_children
 from tests.broker.definitions import fork, join, loop, script, simple, switch, system
 from tests.conductor.differential import TASK, Case, Json, here, on_conductor, register
 
@@ -40,6 +41,28 @@ def by_hand(ref: str, **given: Any) -> Json:
 def fails(ref: str, **more: Any) -> Json:
     return {**step(ref, status="FAILED", give={"half": 1}), **more}
 
+
+def calls(ref: str, which: int = 0, version: int | None = 1, **given: Any) -> Json:
+    """Call one of the children of a case."""
+    param = {"name": f"${which}"} | ({} if version is None else {"version": version})
+    return {**system("SUB_WORKFLOW", ref, **given), "subWorkflowParam": param}
+
+
+def again(task: Json, retries: int) -> Json:
+    """Try a step again at once."""
+    at_once = {"name": task["name"], "retryCount": retries, "retryDelaySeconds": 0}
+    limits = {"timeoutSeconds": 0, "responseTimeoutSeconds": 600, "ownerEmail": "data@example.com"}
+    return {**task, "taskDefinition": {**at_once, **limits}}
+
+
+CHILD: Final = Case(
+    [step("c", n="${workflow.input.x}", d="${workflow.input.d}")],
+    more={"inputTemplate": {"d": 5}, "outputParameters": {"y": "${c.output.n}"}},
+)
+PLAIN: Final = Case([step("c", n="${workflow.input.x}"), step("e", n="${c.output}")])
+FAILS: Final = Case([step("a", n=1), fails("c"), step("e")])
+HANGS: Final = Case([step("c", hold=True)])
+INLINE: Final = Case([step("c", n=1)]).definition()
 
 ROUND: Final = step("a", n="${again.output.iteration}")
 GIVEN: Final = {"a": 2, "o": {"k": "v"}, "l": [1, 2], "n": None, "f": 1.0, "g": 1.5, "t": True}
@@ -322,6 +345,112 @@ CASES: Final = {
     "a person whose workflow ends": Case(
         [fork("f", [by_hand("a", hold=True)], [fails("b")]), join("j", "a", "b")]
     ),
+    "a sub workflow": Case(
+        [
+            calls("s", x="${workflow.input.v}"),
+            step("z", n="${s.output.y}", all="${s.output}", was="${s.status}", t="${s.taskType}"),
+        ],
+        {"v": 3},
+        children=(CHILD,),
+    ),
+    "a sub workflow without output": Case([calls("s", x={"k": [1]})], children=(PLAIN,)),
+    "a sub workflow without a version": Case(
+        [calls("s", version=None, x=1), step("z", n="${s.input.subWorkflowVersion}")],
+        children=(CHILD,),
+    ),
+    "a sub workflow without input": Case(
+        [calls("s"), step("z", n="${s.output}")],
+        children=(Case([step("c", n="${workflow.input}")], more={"inputTemplate": {"d": 5}}),),
+    ),
+    "a sub workflow that stands in the step": Case(
+        [
+            {
+                **calls("s", x=1),
+                "subWorkflowParam": {"name": "x", "version": 7, "workflowDefinition": INLINE},
+            }
+        ],
+    ),
+    "a sub workflow that fails": Case([calls("s", x=1), step("z")], children=(FAILS,)),
+    "a sub workflow that fails twice": Case(
+        [again(calls("s", x="${workflow.input.v}"), 1)], {"v": 2}, children=(FAILS,)
+    ),
+    "an optional sub workflow that fails": Case(
+        [{**calls("s", x=1), "optional": True}, step("z", n="${s.output.half}", was="${s.status}")],
+        children=(FAILS,),
+    ),
+    "a sub workflow that is terminated": Case(
+        [calls("s", x=1), step("z")], children=(HANGS,), ends="child"
+    ),
+    "an optional sub workflow that is terminated": Case(
+        [{**calls("s", x=1), "optional": True}, step("z")], children=(HANGS,), ends="child"
+    ),
+    "a workflow that is terminated while its sub workflow runs": Case(
+        [calls("s", x=1), step("z")], children=(HANGS,), ends="parent"
+    ),
+    **{
+        f"a sub workflow that ends {status}": Case(
+            [calls("s", x=1), step("z", n="${s.output.n}")],
+            children=(
+                Case(
+                    [
+                        step("c", n=1),
+                        system(
+                            "TERMINATE",
+                            "end",
+                            terminationStatus=status,
+                            terminationReason="found",
+                            workflowOutput={"n": "${c.output.n}"},
+                        ),
+                        step("e"),
+                    ]
+                ),
+            ),
+        )
+        for status in ("COMPLETED", "FAILED", "TERMINATED")
+    },
+    "a workflow that fails while its sub workflow runs": Case(
+        [
+            # So that the child has begun.
+            fork("f", [calls("s", x=1)], [system("WAIT", "w", duration="2 secs"), fails("e")]),
+            join("j", "s", "e"),
+        ],
+        children=(HANGS,),
+    ),
+    "a sub workflow in a sub workflow": Case(
+        [calls("s", 1, x=1), step("z", n="${s.output.w}")],
+        children=(
+            CHILD,
+            Case(
+                [calls("m", x="${workflow.input.x}"), step("o", n="${m.output.y}")],
+                more={"outputParameters": {"w": "${m.output.y}", "o": "${o.output.n}"}},
+            ),
+        ),
+    ),
+    "a failure two deep": Case(
+        [calls("s", 1, x=1), step("z")],
+        children=(FAILS, Case([step("b", n=1), calls("m", x=1)])),
+    ),
+    "a sub workflow in a loop": Case(
+        [
+            loop("again", "$.again.iteration < 2", calls("s", x="${again.output.iteration}")),
+            step("z", n="${again.output.iteration}", y="${s.output.y}"),
+        ],
+        children=(CHILD,),
+    ),
+    "sub workflows in a fork": Case(
+        [
+            fork("f", [calls("s", x=1)], [calls("u", x=2), step("b", n="${u.output.y}")]),
+            join("j", "s", "b"),
+            step("z", n="${j.output.s.y}", b="${j.output.b}"),
+        ],
+        children=(CHILD,),
+    ),
+    "a sub workflow in a case": Case(
+        [switch("w", "x", x=[calls("s", x=1)]), step("z", n="${s.output.y}")], children=(CHILD,)
+    ),
+    "a person in a sub workflow": Case(
+        [calls("s", x=1), step("z", n="${s.output.n}")], children=(Case([by_hand("c", n=4)]),)
+    ),
     "a switch at the end": Case([step("a", n=1), switch("s", None, x=[step("b")])]),
 }
 
@@ -339,3 +468,15 @@ def test_both_brokers_do_the_same(name: str, truth: ConductorClient, tmp_path: P
         if local == on_conductor(truth, CASES[name]):
             return
     assert local == on_conductor(truth, CASES[name])
+
+
+def test_a_sub_workflow_that_is_not_there_fails_there_and_is_refused_here(
+    truth: ConductorClient,
+) -> None:
+    """There it is looked for when the step begins; here before the first one does."""
+    register(truth)
+    case = Case([{**calls("s", x=1), "subWorkflowParam": {"name": "nobody", "version": 1}}])
+    there = on_conductor(truth, case)
+    assert (there["status"], there["tasks"]["s 0"]["status"]) == ("FAILED", "FAILED")
+    _, (problem,) = with_children(case.definition(), lambda *_: None, "workflow")
+    assert "calls workflow 'nobody' version 1, which is not here" in str(problem)

@@ -224,7 +224,7 @@ class _Parser:
             where=fields.where,
             input=fields.mapping("inputParameters"),
             called=called,
-            version=param.integer("version", 1),
+            version=None if param.data.get("version") is None else param.integer("version", 1),
             definition=definition,
             optional=fields.flag("optional"),
             start_delay=fields.number("startDelay", 0),

@@ -78,7 +78,9 @@ class _Filling:
     def _task(self, task: Task, above: tuple[tuple[str, int], ...]) -> Task:
         own, called = definition_in(task), called_by(task)
         if own is not None:
-            return _filled(task, self.definition(own, above))
+            # As in Conductor: then its own name counts, and no version is written down.
+            param = {"name": own.get("name"), DEFINITION: self.definition(own, above)}
+            return {**task, PARAM: {**task[PARAM], **param, "version": None}}
         if called is None:
             return task
         name, version = called
@@ -146,8 +148,15 @@ def check_param(param: Fields) -> tuple[str, Definition]:
 
 
 def input_of(task: SubWorkflowTask, given: Mapping[str, object]) -> dict[str, object]:
-    """Return the input of a step as Conductor writes it down, without the definition."""
+    """Return the input of a step as Conductor writes it down, without the definition.
+
+    The template of the workflow that is called is filled in; what a step without input gives is
+    what is written down of the step itself.
+    """
+    found = task.definition.get("inputTemplate")
+    template = found if isinstance(found, Mapping) else {}
     return {
+        **({} if given else template),
         "subWorkflowName": task.called,
         "subWorkflowVersion": task.version,
         "subWorkflowDefinition": None,
@@ -155,23 +164,18 @@ def input_of(task: SubWorkflowTask, given: Mapping[str, object]) -> dict[str, ob
         "idempotencyKey": None,
         "idempotencyStrategy": None,
         "priority": None,
-        _GIVEN: dict(given),
+        _GIVEN: {**template, **given} if given else {},
     }
 
 
 def child_of(task: SubWorkflowTask, record: TaskRecord, parent: RunRecord, now: float) -> RunRecord:
     """Make the run that an attempt starts."""
-    template = task.definition.get("inputTemplate")
-    # As in Conductor: a step without input hands on what is written down of itself.
     given = record.input.get(_GIVEN) or record.input
     return RunRecord(
         id=child_id_of(record.task_id),
         workflow=task.definition,
         modules=parent.modules,
-        input={
-            **(template if isinstance(template, Mapping) else {}),
-            **(given if isinstance(given, Mapping) else {}),
-        },
+        input=dict(given) if isinstance(given, Mapping) else {},
         status=RunStatus.RUNNING,
         created_at=now,
         clock_from=now,

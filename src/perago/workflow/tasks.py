@@ -164,7 +164,7 @@ class SubWorkflowTask:
     where: str
     input: Mapping[str, object]
     called: str
-    version: int
+    version: int | None
     definition: Mapping[str, object]
     optional: bool = False
     start_delay: float = 0

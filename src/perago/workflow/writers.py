@@ -58,7 +58,7 @@ def parallel_writer(
     task: SimpleTask,
     task_input: Mapping[str, object],
 ) -> str | None:
-    """Name a clash of a task that is about to be scheduled with work that may go on beside it (W9)."""
+    """Name a clash of a task that is about to be scheduled with work beside it (W9)."""
     target = _target_of(task_input)
     if task.name not in writers or target is None:
         return None

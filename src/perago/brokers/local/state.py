@@ -98,7 +98,7 @@ class State:
         return tuple(schema.run_of(row) for row in rows)
 
     def started_runs(self, limit: int = 100) -> tuple[RunRecord, ...]:
-        """List the runs that somebody started, newest first; those that they started belong to them."""
+        """List the runs that are not of sub workflows, newest first."""
         rows = self._rows(
             "select * from runs where parent = '' order by created_at desc, id limit :limit",
             limit=limit,
@@ -233,7 +233,9 @@ class State:
             return self._database.execute(query, values).fetchall()
 
 
-def _apply(database: sqlite3.Connection, run_id: str, action: Action, now: float) -> bool:
+def _apply(  # noqa: PLR0911 - one for each kind
+    database: sqlite3.Connection, run_id: str, action: Action, now: float
+) -> bool:
     """Carry out one action; False when what it was decided on has changed."""
     match action:
         case Schedule() | AddSystemTask():
