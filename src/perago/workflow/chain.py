@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perago.errors import WorkflowDefinitionError
+from perago.workflow.nesting import unfolded, unknown_calls
 from perago.workflow.tracing import (
+    WITHIN,
     OutputOf,
     Target,
     Task,
@@ -46,9 +48,12 @@ def refuse_unchained_writers(
     ``writers`` and ``readers`` are the names of tasks that write their workspace or only read it;
     ``given`` is the workflow's input, where it is known already.
     """
+    unknown = unknown_calls(definition)
+    definition = unfolded(definition)
     chain = _Chain(WorkspaceTracing.of(definition, writers, readers, given), source)
     chain.sequence(definition.get("tasks"), {})
-    return list(chain.warnings)
+    told = (f"which branches the workflow writes that step {name!r} calls" for name in unknown)
+    return [*chain.warnings, *(f"{source}: it cannot be told {what}" for what in told)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class _Chain:
     warnings: dict[str, None] = field(default_factory=dict)
     """As a set that keeps its order: a loop is gone through twice."""
     loops: list[frozenset[str]] = field(default_factory=list)
+    calls: list[list[Last]] = field(default_factory=list)
+    """Where each workflow that is being gone through ended early."""
 
     def sequence(self, tasks: object, last: Last) -> Last | None:
         """Go through tasks that run one after the other; None when the workflow ends there."""
@@ -67,9 +74,15 @@ class _Chain:
                 now = self._task(task, now)
         return now
 
-    def _task(self, task: Task, last: Last) -> Last | None:
+    def _task(  # noqa: PLR0911 - one for each kind
+        self, task: Task, last: Last
+    ) -> Last | None:
         if task.get("type") == "TERMINATE":
+            if self.calls:
+                self.calls[-1].append(last)
             return None
+        if steps := inner(task, WITHIN):
+            return self._call(steps, last)
         if branches := inner(task, "forkTasks"):
             return _joined(last, [self.sequence(branch, last) for branch in branches])
         if task.get("decisionCases") or task.get("defaultCase"):
@@ -79,6 +92,12 @@ class _Chain:
         if task.get("name") in self.tracing.writers:
             return self._writer(task, last)
         return last
+
+    def _call(self, steps: list[Any], last: Last) -> Last | None:
+        """Go through a workflow that is called; a TERMINATE in it ends that workflow only."""
+        self.calls.append([])
+        end = self.sequence(steps, last)
+        return _either([end, *self.calls.pop()])
 
     def _loop(self, body: list[Any], last: Last) -> Last | None:
         self.loops.append(frozenset(reference(task) for task, _ in walk(body)))
@@ -122,6 +141,11 @@ class _Chain:
             return (
                 f"keep the workspace in a variable: SET_VARIABLE before the loop and behind"
                 f' {writer!r} in it, and give {name!r} "workspace": "${{workflow.variables.NAME}}"'
+            )
+        if "/" in f"{name}{writer}":
+            return (
+                f"hand the workspace of {writer!r} on to {name!r}: out of a sub workflow by its"
+                " outputParameters, into one by the inputParameters of the step that calls it"
             )
         return f'give {name!r} "workspace": "${{{writer}.output.workspace}}"'
 

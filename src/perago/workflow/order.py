@@ -6,9 +6,9 @@ Definitions of any kind are read: a server runs more kinds of task than ``perago
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from perago.workflow.tracing import Task, cases, inner, reference, walk
+from perago.workflow.tracing import WITHIN, Task, cases, inner, reference, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ def order_of(tasks: object) -> Order:
 class _Builder:
     before: dict[str, frozenset[str]]
     instead_of: dict[str, frozenset[str]]
+    behind: dict[str, frozenset[str]] = field(default_factory=dict)
+    """What is over when a task is: the steps of a SWITCH's case need not be."""
 
     def sequence(self, tasks: object, over: frozenset[str]) -> frozenset[str]:
         """Place a list of tasks; return what is over behind the last of them."""
@@ -61,8 +63,12 @@ class _Builder:
         for branch in inner(task, "forkTasks"):
             self.sequence(branch, over)
         for joined in inner(task, "joinOn"):
-            over |= self.before.get(str(joined), frozenset()) | {str(joined)}
-        over = self.sequence(inner(task, "loopOver"), over)
+            over |= self.behind.get(str(joined), frozenset()) | {str(joined)}
+        # A loop and a call are over when all that is inside is, branches that nothing joins too.
+        body = [*inner(task, "loopOver"), *inner(task, WITHIN)]
+        self.sequence(body, over)
+        over |= {reference(each) for each, _ in walk(body)}
+        self.behind[name] = over
         return self._switch(cases(task), over)
 
     def _switch(self, found: list[list[object]], over: frozenset[str]) -> frozenset[str]:

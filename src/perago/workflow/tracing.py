@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 _EXPRESSION = re.compile(r"\$\{\s*([^{}]+?)\s*\}")
 _PASSED_ON = ("output", "workspace"), ("input", "workspace")
+
+WITHIN: Final = "within"
+"""The tasks of the workflow that a step calls, where a definition has been unfolded."""
 
 Task = Mapping[str, Any]
 Target = tuple[str, str]
@@ -73,6 +76,7 @@ def walk(tasks: object, place: Place = ()) -> Iterator[tuple[Task, Place]]:
         for case in cases(task):
             yield from walk(case, place)
         yield from walk(inner(task, "loopOver"), place)
+        yield from walk(inner(task, WITHIN), place)
 
 
 def changed(tasks: list[Any], change: Callable[[Task], Task]) -> list[Any]:

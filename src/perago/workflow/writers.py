@@ -14,6 +14,7 @@ from typing import Any
 from perago.errors import WorkflowDefinitionError
 from perago.workflow.definition import Workflow
 from perago.workflow.expressions import lookup
+from perago.workflow.nesting import unfolded
 from perago.workflow.order import order_of
 from perago.workflow.records import TaskRecord
 from perago.workflow.tasks import SimpleTask
@@ -33,6 +34,7 @@ def refuse_parallel_writers(
     ``writers`` are the names of tasks that write their workspace; ``given`` is the workflow's
     input, where it is known already.
     """
+    definition = unfolded(definition)
     targets = planned_targets(definition, writers, given)
     order = order_of(definition.get("tasks"))
     for (one, target), (other, another) in combinations(targets.items(), 2):
