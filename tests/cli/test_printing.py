@@ -12,7 +12,7 @@ import pytest
 from perago.app.local import Home
 from perago.cli import screen
 from perago.cli.seed import read_input
-from perago.cli.workflow_source import workflow_file
+from perago.cli.workflow_files import workflow_file
 from perago.errors import PeragoError, RuntimeConfigError, UsageError
 from perago.protocol.printable import printable
 from perago.settings import load_settings

@@ -16,6 +16,9 @@ WAITING: Final = "WAITING"
 
 def state_of(home: Home, run_id: str, status: str) -> str:
     """Return the state of a run; one whose process is gone was interrupted, not running."""
-    if status != RunStatus.RUNNING or held(run_lock(home.locks, run_id)):
+    if status != RunStatus.RUNNING:
         return status
-    return WAITING if left_to_people(home.state.tasks(run_id)) else INTERRUPTED
+    root = home.state.root(home.state.run(run_id)).id
+    if held(run_lock(home.locks, root)):
+        return status
+    return WAITING if left_to_people(home.state.family_tasks(root)) else INTERRUPTED

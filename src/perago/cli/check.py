@@ -38,8 +38,10 @@ def check(targets: Targets, as_json: AsJson = False) -> None:
     """
     from perago.app.local import settings_here
     from perago.brokers.conductor.registering import check_workflow
+    from perago.cli.workflow_files import files_for
     from perago.cli.workflow_source import modules_and_workflows
     from perago.tasks.loading import load_tasks
+    from perago.workflow.subworkflow import with_children
 
     modules, workflows = modules_and_workflows(targets, "check")
     found = load_tasks(modules)
@@ -47,7 +49,8 @@ def check(targets: Targets, as_json: AsJson = False) -> None:
     shown = _configuration(settings_here())
     warnings = [text for task in tasks for text in task.warnings()]
     for file, workflow in workflows.items():
-        warnings += check_workflow(workflow, found, file)
+        filled, _ = with_children(workflow, files_for(file, workflow, workflows).find, file)
+        warnings += check_workflow(filled, found, file)
     rows = [_row(task) for task in tasks]
     if as_json:
         emit(

@@ -89,7 +89,7 @@ def run_id_of(home: Home, given: str) -> str:
     """Return the id of the newest run for ``last``; anything else is an id, or the begin of one."""
     if given != LAST:
         return given
-    newest = home.state.runs(limit=1) if home.path.is_dir() else ()
+    newest = home.state.started_runs(limit=1) if home.path.is_dir() else ()
     if not newest:
         raise UsageError(f"there is no run in {home.path} yet", remedy="start one with: perago run")
     return newest[0].id

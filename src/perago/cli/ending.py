@@ -75,7 +75,7 @@ def _people(ended: RunRecord, home: Home) -> Sequence[TaskRecord]:
     from perago.workflow.records import left_to_people
     from perago.workflow.tasks import TaskKind
 
-    tasks = home.state.tasks(ended.id)
+    tasks = home.state.family_tasks(ended.id)
     if not left_to_people(tasks):
         return ()
     return [t for t in tasks if t.kind is TaskKind.HUMAN and t.status == "IN_PROGRESS"]
@@ -115,7 +115,10 @@ def _advise(ended: RunRecord, home: Home, again: str) -> None:
     from perago.cli.advice import ended_by, failed_in, next_steps
     from perago.history.attempts import attempt_history
 
-    events = (home.events.of_execution(each) for each in home.events.executions(ended.id))
+    executions = [
+        each for run in home.state.family(ended.id) for each in home.events.executions(run.id)
+    ]
+    events = (home.events.of_execution(each) for each in executions)
     phase = failed_in([attempt_history(each) for each in events if each])
     terminate = ended_by(home.state.tasks(ended.id))
     home.close()

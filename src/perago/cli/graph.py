@@ -37,7 +37,10 @@ Target = Annotated[
 ]
 Modules = Annotated[
     list[str] | None,
-    typer.Argument(metavar="MODULE...", help="Modules with its tasks: they tell who writes."),
+    typer.Argument(
+        metavar="MODULE...",
+        help="Modules with its tasks: they tell who writes; files of workflows that it calls.",
+    ),
 ]
 Form = Annotated[
     Format | None,
@@ -84,11 +87,15 @@ def graph(
 def _found(target: str, modules: list[str]) -> Graph:
     """Read a workflow with its tasks; what is doubtful about it is noted."""
     from perago.brokers.conductor.registering import check_workflow
+    from perago.cli.workflow_files import files_for, workflow_file
     from perago.tasks.loading import load_tasks
     from perago.workflow.graph import graph_of
+    from perago.workflow.subworkflow import with_children
 
+    others = {name: workflow_file(Path(name)) for name in modules if name.endswith(".json")}
     definition = _definition(target)
-    tasks = load_tasks(modules)
+    tasks = load_tasks([name for name in modules if name not in others])
+    definition, _ = with_children(definition, files_for(target, definition, others).find, target)
     for text in [*check_workflow(definition, {}, target), *_unknown(definition, tasks)]:
         note(f"[yellow]warning:[/yellow] {plain(text)}")
     writers = {name for name, task in tasks.items() if task.writable}
@@ -110,7 +117,7 @@ def _write(output: Path, drawn: str) -> None:
 
 def _definition(target: str) -> Mapping[str, object]:
     from perago.brokers.conductor.builder import definition_of_builder
-    from perago.cli.workflow_source import workflow_file
+    from perago.cli.workflow_files import workflow_file
     from perago.errors import UsageError
     from perago.tasks.loading import load_attribute
 

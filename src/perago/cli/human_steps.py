@@ -255,7 +255,7 @@ def _go_on(human: Human, task: HumanTask, output: Mapping[str, object], *, as_js
     session = Session(home, settings, 2, settings.execution_mode, kind, as_json)
     ended = session.resume(run_id)
     if not as_json:
-        again = "perago restart " + run_id
+        again = "perago restart " + ended.id
         conclude(ended, home_of(settings), again, [], as_json=False)
         return
     emit({**told, "run": {"id": ended.id, "status": ended.status, "output": ended.output}})
@@ -270,7 +270,8 @@ def _goes_on_elsewhere(human: Human, task: HumanTask) -> str:
     run_id = task.attempt.workflow_instance_id
     if task.where != LOCAL:
         return f"[dim]follow it:[/dim] perago watch {plain(run_id)}"
-    waited_for = held(run_lock(human.home.locks, run_id))
+    state = human.home.state
+    waited_for = held(run_lock(human.home.locks, state.root(state.run(run_id)).id))
     return "[dim]the run goes on where it is waited for[/dim]" if waited_for else ""
 
 

@@ -11,6 +11,7 @@ from perago.cli.choose import Repo, StoreName, events_of, place_of, run_id_of
 from perago.cli.screen import AsJson, block, changes, emit, fields, plain, say, short, when
 
 if TYPE_CHECKING:
+    from perago.app.local import Home
     from perago.history.attempts import AttemptHistory
     from perago.history.event_log import EventLog
     from perago.ports import Store
@@ -42,7 +43,7 @@ def inspect(
     home = home_here()
     events = events_of(home if store == "lakefs" else home.existing())
     what = run_id_of(home, what)
-    found = events.executions(what)
+    found = [each for one in (what, *_inside(home, what)) for each in events.executions(one)]
     commit = change = None
     if not found:
         place, name = place_of(home, store, repository)
@@ -63,6 +64,14 @@ def inspect(
         _show_commit(commit, change)
     for told in attempts:
         _show_attempt(told)
+
+
+def _inside(home: Home, what: str) -> list[str]:
+    """Name the runs of sub workflows that belong to a run."""
+    if not (home.path / "runs.sqlite").is_file():
+        return []
+    runs = [run for run in home.state.runs(limit=1_000_000) if run.id.startswith(what)]
+    return [run.id for run in home.state.family(runs[0].id)[1:]] if len(runs) == 1 else []
 
 
 def _history(log: EventLog, execution_id: str) -> AttemptHistory | None:

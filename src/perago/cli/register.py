@@ -40,14 +40,18 @@ def register(
     from perago.brokers.conductor.taskdef import warnings_of
     from perago.cli.workflow_source import modules_and_workflows
     from perago.tasks.loading import load_tasks
+    from perago.workflow.subworkflow import with_children
 
     modules, workflows = modules_and_workflows(targets, "register")
     tasks = load_tasks(modules)
     warnings = [text for task in tasks.values() for text in warnings_of(task)]
-    for file, workflow in workflows.items():
-        warnings += registering.check_workflow(workflow, tasks, file)
     client = conductor_of(settings_here())
     try:
+        for file, workflow in workflows.items():
+            find = registering.finder(client, workflows)
+            filled, problems = with_children(workflow, find, file)
+            warnings += registering.check_workflow(filled, tasks, file)
+            warnings += [f"{each.message}: the step will fail" for each in problems]
         for file, workflow in workflows.items():
             warnings += [
                 f"{file}: task {name!r} is not registered; nothing will run it"

@@ -20,7 +20,11 @@ Target = Annotated[
 ]
 Modules = Annotated[
     list[str] | None,
-    typer.Argument(metavar="MODULE...", help="Modules with the workflow's tasks."),
+    typer.Argument(
+        metavar="MODULE...",
+        help="Modules with the workflow's tasks; files (.json) of the workflows that it calls, "
+        "where they are not beside it.",
+    ),
 ]
 Resume = Annotated[
     str | None,

@@ -15,14 +15,20 @@ _SHORTEST = 8
 
 def runs(
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many runs.", min=1)] = 20,
+    every: Annotated[
+        bool, typer.Option("--all", help="Those of sub workflows, too.", show_default=False)
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List local runs, newest first; one that did not end can be resumed."""
+    """List local runs, newest first; one that did not end can be resumed.
+
+    Runs of sub workflows belong to the run that started them: --all lists them as well.
+    """
     from perago.app.local import home_here
     from perago.app.run_state import WAITING, state_of
 
     home = home_here().existing()
-    found = home.state.runs(limit)
+    found = home.state.runs(limit) if every else home.state.started_runs(limit)
     states = [state_of(home, run.id, run.status) for run in found]
     if as_json:
         emit(
@@ -35,6 +41,7 @@ def runs(
                     "created_at": run.created_at,
                     "ended_at": run.ended_at,
                     "output": run.output,
+                    "parent": run.parent or None,
                 }
                 for run, state in zip(found, states, strict=True)
             ]
@@ -52,9 +59,11 @@ def runs(
                 f"[{colour}]{plain(state)}[/{colour}]",
                 when(run.created_at),
                 took,
+                *([plain(run.parent[:length] or "-")] if every else []),
             ]
         )
-    table(["run", "workflow", "status", "started", "took"], rows)
+    part_of = ["part of"] if every else []
+    table(["run", "workflow", "status", "started", "took", *part_of], rows)
     if any(state not in {"COMPLETED", "RUNNING", WAITING} for state in states):
         say("[dim]resume one with: perago run --resume RUN[/dim]")
 

@@ -61,7 +61,8 @@ class Session:
 
     def resume(self, run_id: str) -> RunRecord:
         """Go on with a run, from its last completed step."""
-        remembered = self.home.state.run(run_id_of(self.home, run_id))
+        found = self.home.state.run(run_id_of(self.home, run_id))
+        remembered = self.home.state.root(found)
         tasks = load_tasks(remembered.modules)
         store = chosen_store(remembered.store)
         with self._runner(remembered.modules, tasks, store) as (runner, view):

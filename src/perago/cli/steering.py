@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import typer
 
 from perago.brokers.conductor.executions import execution_of as conductor_execution
 from perago.brokers.local import RunRecord, RunStatus
-from perago.brokers.local.executions import execution_of as local_execution
+from perago.brokers.local.executions import family_execution as local_family
 from perago.cli import completion
 from perago.cli.choose import run_id_of
 from perago.errors import UsageError
@@ -20,6 +20,7 @@ from perago.process.lock import held, run_lock
 from perago.protocol.events import Event
 from perago.workflow.progress import WorkflowExecution, WorkflowStep, news, published_by
 from perago.workflow.records import left_to_people
+from perago.workflow.subworkflow import CHILD_ID, KIND
 
 if TYPE_CHECKING:
     from perago.app.local import Home
@@ -77,7 +78,18 @@ class ConductorWorkflow:
                 f"there is no run {self.workflow_id!r} here, and Conductor knows no such workflow",
                 remedy="'perago runs' lists local runs; on Conductor, give the whole id",
             )
-        return conductor_execution(found)
+        return self._with_children(conductor_execution(found))
+
+    def _with_children(self, found: WorkflowExecution) -> WorkflowExecution:
+        """Add the steps of sub workflows, each named after the steps that lead to it."""
+        inside: list[WorkflowStep] = []
+        for step in found.steps:
+            child_id = step.output.get(CHILD_ID) if step.kind == KIND else None
+            child = self.client.execution(str(child_id)) if child_id else None
+            if child is not None:
+                deeper = self._with_children(conductor_execution(child)).steps
+                inside += [replace(each, name=f"{step.name}/{each.name}") for each in deeper]
+        return replace(found, steps=(*found.steps, *inside))
 
     def end(self, reason: str) -> None:
         self.client.terminate(self.workflow_id, reason)
@@ -102,8 +114,10 @@ class LocalWorkflow:
     _alone: int = 0
 
     def read(self) -> WorkflowExecution:
-        self.run = self.home.state.run(self.run.id)
-        return local_execution(self.run, self.home.state.tasks(self.run.id), time.time())
+        state = self.home.state
+        family = state.family(self.run.id)
+        self.run = family[0]
+        return local_family(family, {run.id: state.tasks(run.id) for run in family}, time.time())
 
     def end(self, reason: str) -> None:
         self.home.state.terminate(self.run.id, reason, time.time())
@@ -115,12 +129,13 @@ class LocalWorkflow:
 
     def deserted(self) -> bool:
         """Look for the process that drives it; one that begins needs a moment for its lock."""
-        driven = held(run_lock(self.home.locks, self.run.id))
+        root = self.home.state.root(self.run)
+        driven = held(run_lock(self.home.locks, root.id))
         self._alone = 0 if driven else self._alone + 1
         return self.run.status is RunStatus.RUNNING and self._alone >= _LOOKS_ALONE
 
     def waits_for_people(self) -> bool:
-        return left_to_people(self.home.state.tasks(self.run.id))
+        return left_to_people(self.home.state.family_tasks(self.run.id))
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def start_on_conductor(
 def _registered(client: ConductorClient, workflow: str) -> Mapping[str, Any]:
     """Read the definition that the server has; a file must be what is registered."""
     from perago.brokers.conductor.registration import registration
-    from perago.cli.workflow_source import workflow_file
+    from perago.cli.workflow_files import workflow_file
 
     if not workflow.endswith(".json"):
         found = client.workflow(workflow)

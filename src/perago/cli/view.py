@@ -176,6 +176,9 @@ class RunView:
     def __call__(self, event: dict[str, object]) -> None:
         """Take one event of the runner."""
         kind = event.get("kind")
+        if event.get("within"):
+            name = f"{event['within']}/{event['reference_task_name']}"
+            event = {**event, "reference_task_name": name}
         if kind in _WAITS:
             self._about_waiting(event, _WAITS[str(kind)])
         if kind not in {None, "SIMPLE"}:

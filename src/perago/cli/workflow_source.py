@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from perago.brokers.conductor.builder import definition_of_builder
 from perago.brokers.local import parse_workflow
-from perago.errors import UsageError, WorkflowDefinitionError
-from perago.protocol.reading import OutOfBoundsError, read_json
+from perago.cli.workflow_files import complete, workflow_file
+from perago.errors import UsageError
 from perago.tasks.definition import TaskDefinition
 from perago.tasks.loading import load_attribute, load_tasks, one_task
 from perago.workflow.inputs import check_names
@@ -42,6 +41,7 @@ class WorkflowSource:
 
 def load_source(target: str, modules: list[str]) -> WorkflowSource:
     """Tell by its form what the target is."""
+    modules, others = _told_apart(modules)
     if target.endswith(".json"):
         definition, name = workflow_file(Path(target)), target
     elif modules and ":" in target:
@@ -57,46 +57,28 @@ def load_source(target: str, modules: list[str]) -> WorkflowSource:
             f"no module with the tasks of {target} was given",
             remedy=f"name it: perago run {target} MODULE",
         )
+    definition = complete(definition, name, others)
     return WorkflowSource(definition, name, tuple(modules), load_tasks(modules))
+
+
+def _told_apart(targets: list[str]) -> tuple[list[str], dict[str, Mapping[str, object]]]:
+    """Tell modules from workflow files, and read the files."""
+    files = (target for target in targets if target.endswith(".json"))
+    modules = [target for target in targets if not target.endswith(".json")]
+    return modules, {file: workflow_file(Path(file)) for file in files}
 
 
 def modules_and_workflows(
     targets: list[str], command: str
 ) -> tuple[list[str], dict[str, Mapping[str, object]]]:
-    """Tell modules from workflow files, and read the files; their tasks have to be named too."""
-    modules = [target for target in targets if not target.endswith(".json")]
+    """Tell modules from workflow files; their tasks have to be named too."""
+    modules, files = _told_apart(targets)
     if not modules:
         raise UsageError(
             "no module with tasks was given",
             remedy=f"name it: perago {command} MODULE WORKFLOW.json",
         )
-    files = (target for target in targets if target.endswith(".json"))
-    return modules, {file: workflow_file(Path(file)) for file in files}
-
-
-def workflow_file(path: Path) -> Mapping[str, object]:
-    """Read a WorkflowDef; a mistake in the file is named with its place."""
-    try:
-        definition = read_json(path.read_text())
-    except FileNotFoundError:
-        raise UsageError(f"workflow file {path} does not exist", remedy="check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"workflow file {path} cannot be read: {error}") from None
-    except json.JSONDecodeError as error:
-        raise WorkflowDefinitionError(
-            f"{path} line {error.lineno} column {error.colno}: {error.msg}",
-            remedy="correct the JSON",
-        ) from None
-    except OutOfBoundsError as error:
-        raise WorkflowDefinitionError(
-            f"{path} cannot be read: {error}", remedy="write a smaller workflow"
-        ) from None
-    if not isinstance(definition, dict):
-        raise WorkflowDefinitionError(
-            f"{path} holds {type(definition).__name__}, not a workflow",
-            remedy="put one WorkflowDef object in the file",
-        )
-    return definition
+    return modules, files
 
 
 def _single_task(target: str) -> WorkflowSource:

@@ -17,6 +17,7 @@ from perago.notebook.files import PublishedFiles, RepositoryVersion
 from perago.notebook.history import Log, log_of
 from perago.ports import Store
 from perago.settings import Settings
+from perago.workflow.family import Family
 
 if TYPE_CHECKING:
     from perago.stores.lakefs.store import LakeFSStore
@@ -107,28 +108,32 @@ def result_of(run_id: str, settings: Settings, store: StoreKind) -> RunResult:
     """Read an ended run back."""
     home = home_of(settings)
     try:
-        run, tasks = home.state.run(run_id), home.state.tasks(run_id)
+        runs = home.state.family(run_id)
+        family = Family(runs, {run.id: home.state.tasks(run.id) for run in runs})
     finally:
         home.close()
-    simple = [task for task in tasks if task.kind == "SIMPLE"]
+    run, paths = runs[0], {each.id: family.path(each) for each in runs}
+    found = (task for task in family.every_task() if task.kind == "SIMPLE")
+    # In the order in which they began, those of sub workflows among the others.
+    simple = sorted(found, key=lambda task: task.scheduled_at)
     return RunResult(
         id=run.id,
         workflow=str(run.workflow.get("name")),
         status=str(run.status),
         reason=run.reason,
         output=run.output,
-        steps=tuple(map(_step, simple)),
+        steps=tuple(_step(task, paths[task.run_id]) for task in simple),
         _place=_last_place(run.input, simple),
         _settings=settings,
         _store=store,
     )
 
 
-def _step(task: TaskRecord) -> StepResult:
+def _step(task: TaskRecord, within: str) -> StepResult:
     before, after = _workspace(task.input), _workspace(task.output)
     begun = task.started_at or task.scheduled_at
     return StepResult(
-        name=task.reference_name,
+        name=f"{within}/{task.reference_name}" if within else task.reference_name,
         task=task.task_def_name,
         retry=task.retry_count,
         status=str(task.status),

@@ -10,12 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from perago.brokers.conductor.builder import definition_of_builder
-from perago.cli.workflow_source import (
-    WorkflowSource,
-    definition_of_task,
-    load_source,
-    workflow_file,
-)
+from perago.cli.workflow_files import complete, workflow_file
+from perago.cli.workflow_source import WorkflowSource, definition_of_task, load_source
 from perago.errors import TaskDefinitionError, UsageError
 from perago.tasks.declaration import ATTRIBUTE
 from perago.tasks.definition import TaskDefinition
@@ -82,6 +78,7 @@ def source_of(workflow: object, chosen: ChosenTasks) -> tuple[WorkflowSource, Ow
             "no tasks were given",
             remedy="name their module, or the functions: perago.run(workflow, [one, two])",
         )
+    definition = complete(definition, name, {})
     return WorkflowSource(definition, name, tuple(chosen.modules), chosen.all()), chosen.own
 
 

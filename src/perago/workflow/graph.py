@@ -12,6 +12,7 @@ from typing import Any, Final
 from unicodedata import east_asian_width
 
 from perago.protocol.printable import printable
+from perago.workflow.subworkflow import KIND, called_by, definition_in
 from perago.workflow.tasks import WORK, TaskKind
 from perago.workflow.tracing import Task, inner, reference, whole
 
@@ -111,6 +112,9 @@ def _says(task: Task, kind: str) -> str:
         return "done by a person"
     if kind == "JOIN":
         return f"JOIN  waits for {', '.join(map(str, inner(task, 'joinOn'))) or 'nothing'}"
+    if kind == KIND and (called := called_by(task)):
+        version = f" version {called[1]}" if called[1] else ""
+        return f"{KIND}  runs {called[0]}{version}"
     if kind == "SWITCH":
         return f"SWITCH  one of, by {task.get('expression')}"
     return f"{kind}  {_LANES[kind]}" if kind in _LANES else kind
@@ -126,6 +130,8 @@ def _lanes(task: Task, marks: Mapping[str, str]) -> tuple[GraphBranch, ...]:
             GraphBranch(printable(key), _nodes(steps, marks)) for key, steps in chosen.items()
         )
         return (*named, GraphBranch("otherwise", _nodes(task.get("defaultCase"), marks)))
+    if child := definition_in(task):
+        return (GraphBranch(printable(child.get("name")), _nodes(child.get("tasks"), marks)),)
     body = inner(task, "loopOver")
     return (GraphBranch("", _nodes(body, marks)),) if body else ()
 

@@ -14,6 +14,7 @@ from perago.errors import UsageError, WorkflowDefinitionError
 from perago.workflow.nulls import warn_of_nulls
 from perago.workflow.readings import expressions_of, readings
 from perago.workflow.spelling import close_to
+from perago.workflow.subworkflow import CHILD_ID, definition_in
 from perago.workflow.tasks import WORK, TaskKind
 from perago.workflow.tracing import Task, reference, walk
 
@@ -61,8 +62,9 @@ def check_names(
     names = _Names(definition, shapes, source, given)
     names.check_given()
     names.check_references()
-    ignored = [text for task in names.steps() for text in names.step(task)]
-    return [*ignored, *warn_of_nulls(definition, source)]
+    warnings = [text for task in names.steps() for text in names.step(task)]
+    called = [text for task, child in names.calls() for text in names.call(task, child)]
+    return [*warnings, *called, *warn_of_nulls(definition, source)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,28 @@ class _Names:
             if known and (kind := task.get("type", TaskKind.SIMPLE)) in WORK:
                 self._check_kind(task, str(kind))
                 yield task
+
+    def calls(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+        """List the steps that call a workflow which is known here, with its definition."""
+        for task, _ in walk(self.definition.get("tasks")):
+            if child := definition_in(task):
+                yield task, child
+
+    def call(self, task: Task, child: Mapping[str, Any]) -> list[str]:
+        """Look at a workflow that is called with what the step gives to it."""
+        given = _mapping(task.get("inputParameters"))
+        source = f"{self.source}: step {reference(task)!r}: workflow {child.get('name')!r}"
+        read = [path for _, path in expressions_of(child.get("tasks"))]
+        template = _mapping(child.get("inputTemplate"))
+        if ["workflow", "input", WORKSPACE] in [path[:3] for path in read] and WORKSPACE not in {
+            *given,
+            *template,
+        }:
+            raise WorkflowDefinitionError(
+                f"{source} works on a workspace, and is given none",
+                remedy=f'give the step "{WORKSPACE}": "${{workflow.input.{WORKSPACE}}}"',
+            )
+        return check_names(child, self.shapes, source, given)
 
     def _check_kind(self, task: Task, kind: str) -> None:
         """Refuse a step that nobody would ever do: workers take no HUMAN, people nothing else."""
@@ -142,6 +166,7 @@ class _Names:
             None,
         )
         if shape is None:
+            self._output_of_call(place, shown, path)
             return
         rest = path[2:]
         if rest and rest[0] not in shape.outputs:
@@ -152,6 +177,18 @@ class _Names:
         if rest[:1] == ["result"] and rest[1:] and fields is not None and rest[1] not in fields:
             raise self._refuse(
                 place, f"{shown}: the result has no field {rest[1]!r}", rest[1], fields
+            )
+
+    def _output_of_call(self, place: str, shown: str, path: list[str]) -> None:
+        child = next((child for task, child in self.calls() if reference(task) == path[0]), {})
+        outputs = _mapping(child.get("outputParameters"))
+        ends = any(task.get("type") == "TERMINATE" for task, _ in walk(child.get("tasks")))
+        if path[2:] and outputs and not ends and path[2] not in {*outputs, CHILD_ID}:
+            raise self._refuse(
+                place,
+                f"{shown}: workflow {child.get('name')!r} gives no {path[2]!r}",
+                path[2],
+                outputs,
             )
 
     # --- the input of one step -------------------------------------------------------------------

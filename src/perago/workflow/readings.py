@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from perago.workflow.subworkflow import DEFINITION
 from perago.workflow.tracing import reference, walk
 
 _EXPRESSION = re.compile(r"(?<!\$)\$\{\s*([^{}]+?)\s*\}")
@@ -48,8 +49,9 @@ def expressions_of(value: object) -> Iterator[tuple[str, list[str]]]:
         for found in _EXPRESSION.finditer(value):
             yield found[0], [name or key for name, key in _STEP.findall(found[1])]
     elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from expressions_of(inner)
+        for key, inner in value.items():
+            if key != DEFINITION:  # A workflow that is called has names of its own.
+                yield from expressions_of(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from expressions_of(inner)

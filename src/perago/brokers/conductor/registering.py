@@ -13,6 +13,7 @@ from perago.tasks.definition import TaskDefinition
 from perago.workflow.chain import refuse_unchained_writers
 from perago.workflow.inputs import check_names
 from perago.workflow.shapes import shape_of
+from perago.workflow.subworkflow import Find
 from perago.workflow.tracing import walk
 from perago.workflow.writers import refuse_parallel_writers
 
@@ -69,6 +70,24 @@ def send(client: ConductorClient, changes: Sequence[Registration]) -> None:
         due = [each.definition for each in changes if each.kind == kind and each.state != "same"]
         if due:
             put(due)
+
+
+def finder(client: ConductorClient, workflows: Workflows) -> Find:
+    """Find workflows that are called: among those to be registered, then on the server."""
+
+    def find(name: str, version: int | None) -> Mapping[str, Any] | None:
+        here = [each for each in workflows.values() if each.get("name") == name]
+        fits = [each for each in here if version in {None, each.get("version") or 1}]
+        newest = max(fits, key=lambda each: int(each.get("version") or 1), default=None)
+        if newest is not None and version is not None:
+            return newest
+        there = client.workflow(name, version)
+        if newest is None or there is None:
+            return newest or there
+        # Without a version the server takes the newest that it has, which this may become.
+        return max(newest, there, key=lambda each: int(each.get("version") or 1))
+
+    return find
 
 
 def unregistered(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from perago.workflow.family import Family
 from perago.workflow.progress import WorkflowExecution, WorkflowStep
 from perago.workflow.records import RunRecord, TaskRecord
 
@@ -22,6 +24,23 @@ def execution_of(run: RunRecord, tasks: Sequence[TaskRecord], now: float) -> Wor
         steps=tuple(_step(task, now) for task in tasks),
         correlation_id=run.correlation_id or "",
     )
+
+
+def family_execution(
+    runs: Sequence[RunRecord], tasks: Mapping[str, tuple[TaskRecord, ...]], now: float
+) -> WorkflowExecution:
+    """Describe a run with its attempts and those of all runs that belong to it.
+
+    A step of a sub workflow is named after the steps that lead to it.
+    """
+    family = Family(tuple(runs), tasks)
+    found = execution_of(runs[0], tasks[runs[0].id], now)
+    inside = [
+        replace(step, name=f"{family.path(run)}/{step.name}")
+        for run in runs[1:]
+        for step in execution_of(run, tasks[run.id], now).steps
+    ]
+    return replace(found, steps=(*found.steps, *inside))
 
 
 def _step(task: TaskRecord, now: float) -> WorkflowStep:

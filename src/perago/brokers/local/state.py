@@ -145,6 +145,10 @@ class State:
         rows = self._rows("select * from tasks where run_id = :id order by seq", id=run_id)
         return tuple(self._read(row) for row in rows)
 
+    def family_tasks(self, run_id: str) -> tuple[TaskRecord, ...]:
+        """List the attempts of a run and of all that belong to it, those of each run together."""
+        return tuple(task for run in self.family(run_id) for task in self.tasks(run.id))
+
     def left_to_people(self) -> tuple[TaskRecord, ...]:
         """List the steps of running runs that a person can do now, the oldest first."""
         rows = self._rows(
