@@ -1,4 +1,6 @@
-"""A runner in a process of its own, to be killed: python -m tests.broker.killable DIRECTORY [RUN].
+"""A runner in a process of its own, to be killed.
+
+python -m tests.broker.killable DIRECTORY RUN SECONDS [nested]
 
 Its tasks append one line per execution to a journal, so that a test can count.
 """
@@ -9,6 +11,7 @@ import functools
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from perago.process.reports import Send, Work
 from perago.protocol.outcome import Outcome
 from perago.protocol.values import Claim, Status
 from perago.workflow.events import Event
-from tests.broker.definitions import Json, flow, fork, join, simple
+from tests.broker.definitions import Json, flow, fork, join, simple, sub
 
 
 def step(ref: str, **params: object) -> Json:
@@ -35,6 +38,25 @@ def workflow(seconds: float) -> Json:
         *chain,
         fork("f", [left], [right]),
         join("j", "l", "r"),
+        simple("z", inputParameters={"params": last}),
+    )
+
+
+def nested(seconds: float) -> Json:
+    """Write the same steps, the first ones inside of a sub workflow in a sub workflow."""
+    inner = flow(
+        simple(
+            "a", inputParameters={"params": {"add": "${workflow.input.add}", "seconds": seconds}}
+        ),
+        simple("l", inputParameters={"params": {"add": "${a.output.sum}", "seconds": seconds}}),
+        name="inner",
+    )
+    outer = flow(sub("i", inner, add="${workflow.input.add}"), name="outer")
+    right = step("r", add=1, seconds=seconds)
+    last = {"add": "${o.output.sum}", "seconds": seconds}
+    return flow(
+        fork("f", [sub("o", outer, add=1)], [right]),
+        join("j", "o", "r"),
         simple("z", inputParameters={"params": last}),
     )
 
@@ -64,7 +86,13 @@ def tell(event: Event) -> None:
     sys.stdout.flush()
 
 
-def main(directory: Path, *, run_id: str = "", seconds: float = 0.02) -> None:
+def main(
+    directory: Path,
+    *,
+    run_id: str = "",
+    seconds: float = 0.02,
+    shape: Callable[[float], Json] = workflow,
+) -> None:
     table = TaskTable({"t": Controls(retry_count=0)})
     work = functools.partial(make, directory)
     with (
@@ -75,8 +103,13 @@ def main(directory: Path, *, run_id: str = "", seconds: float = 0.02) -> None:
         if run_id:
             runner.resume(run_id)
         else:
-            runner.run(runner.create(workflow(seconds), {}).id)
+            runner.run(runner.create(shape(seconds), {}).id)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), run_id=sys.argv[2], seconds=float(sys.argv[3]))
+    main(
+        Path(sys.argv[1]),
+        run_id=sys.argv[2],
+        seconds=float(sys.argv[3]),
+        shape=nested if sys.argv[4:] else workflow,
+    )

@@ -24,9 +24,12 @@ from tests.patience import LIMIT
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def runner(directory: Path, run_id: str = "", seconds: float = 0.02) -> subprocess.Popen[str]:
+def runner(
+    directory: Path, run_id: str = "", seconds: float = 0.02, *shape: str
+) -> subprocess.Popen[str]:
+    words = [str(directory), run_id, str(seconds), *shape]
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.broker.killable", str(directory), run_id, str(seconds)],
+        [sys.executable, "-m", "tests.broker.killable", *words],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -45,19 +48,20 @@ def wait_for(stream: IO[str] | None, events: str, ref: str = "") -> None:
 
 def the_run(directory: Path) -> RunRecord:
     with State(directory / "state.db") as state:
-        (run,) = state.runs()
+        (run,) = state.started_runs()
         return run
 
 
-def check(directory: Path) -> None:
+def check(directory: Path, *more: str) -> None:
     """Every step completed once, and its completion was accepted once."""
     with State(directory / "state.db") as state:
-        (run,) = state.runs()
+        (run,) = state.started_runs()
         assert run.status is RunStatus.COMPLETED
         assert run.output == {"sum": 4}
-        tasks = state.tasks(run.id)
+        assert all(each.status is RunStatus.COMPLETED for each in state.family(run.id))
+        tasks = state.family_tasks(run.id)
     done = Counter(task.reference_name for task in tasks if task.status is Status.COMPLETED)
-    assert done == Counter(["a", "f", "l", "r", "j", "z"])
+    assert done == Counter(["a", "f", "l", "r", "j", "z", *more])
     assert all(task.lost for task in tasks if task.status is Status.FAILED)
     lines = [json.loads(line) for line in (directory / "journal").read_text().splitlines()]
     accepted = Counter(ref for ref, _, accepted in lines if accepted)
@@ -81,6 +85,26 @@ def test_killed_at_a_random_moment_and_resumed(tmp_path: Path, seed: int) -> Non
         process.stdout.read()
     assert process.returncode == 0
     check(tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_killed_at_a_random_moment_of_its_sub_workflows_and_resumed(
+    tmp_path: Path, seed: int
+) -> None:
+    """What a child completed is not done again, and no child is there twice."""
+    random_moment = random.Random(seed)
+    run_id = ""
+    for _ in range(2):
+        with runner(tmp_path, run_id, 0.1, "nested") as process:
+            wait_for(process.stdout, "run_started run_resumed run_already_completed")
+            time.sleep(random_moment.uniform(0, 1.2))  # any moment will do
+            injection.inject("SIGKILL", process.kill)
+        run_id = the_run(tmp_path).id
+    with runner(tmp_path, run_id) as process:
+        assert process.stdout is not None
+        process.stdout.read()
+    assert process.returncode == 0
+    check(tmp_path, "o", "i")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

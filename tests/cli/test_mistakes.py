@@ -142,7 +142,11 @@ WORKFLOWS = [
     workflow("no name", {"name": ""}, "name"),
     workflow("unknown task", {"tasks": [a_task(name="nope")]}, "'nope'"),
     workflow("unknown kind", {"tasks": [a_task(type="HTTP")]}, "HTTP"),
-    workflow("sub workflow", {"tasks": [a_task(type="SUB_WORKFLOW")]}, "SUB_WORKFLOW"),
+    workflow(
+        "sub workflow",
+        {"tasks": [a_task(type="SUB_WORKFLOW", subWorkflowParam={"name": "gone"})]},
+        "calls workflow 'gone', which is not here",
+    ),
     workflow("twins", {"tasks": [a_task(), a_task()]}, "(one)", "its own"),
     workflow(
         "unknown reference",

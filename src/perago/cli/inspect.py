@@ -56,14 +56,15 @@ def inspect(
                 remedy="'perago log' and 'perago runs' show ids to look at",
             ) from None
         found = [commit.metadata.get("perago.execution_id", "")]
-    attempts = [told for told in (_history(events, execution) for execution in found) if told]
+    told = (_history(events, execution) for execution in dict.fromkeys(found))
+    attempts = sorted((each for each in told if each), key=lambda one: one.started_at)
     if as_json:
         _emit(commit, change, attempts)
         return
     if commit and change is not None:
         _show_commit(commit, change)
-    for told in attempts:
-        _show_attempt(told)
+    for each in attempts:
+        _show_attempt(each)
 
 
 def _inside(home: Home, what: str) -> list[str]:

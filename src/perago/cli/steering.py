@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -89,7 +90,9 @@ class ConductorWorkflow:
             if child is not None:
                 deeper = self._with_children(conductor_execution(child)).steps
                 inside += [replace(each, name=f"{step.name}/{each.name}") for each in deeper]
-        return replace(found, steps=(*found.steps, *inside))
+        # In the order in which they began, as those of a local run.
+        steps = sorted((*found.steps, *inside), key=lambda step: step.started_at or math.inf)
+        return replace(found, steps=tuple(steps))
 
     def end(self, reason: str) -> None:
         self.client.terminate(self.workflow_id, reason)

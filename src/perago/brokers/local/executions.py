@@ -34,13 +34,12 @@ def family_execution(
     A step of a sub workflow is named after the steps that lead to it.
     """
     family = Family(tuple(runs), tasks)
-    found = execution_of(runs[0], tasks[runs[0].id], now)
-    inside = [
-        replace(step, name=f"{family.path(run)}/{step.name}")
-        for run in runs[1:]
-        for step in execution_of(run, tasks[run.id], now).steps
-    ]
-    return replace(found, steps=(*found.steps, *inside))
+    paths = {run.id: f"{path}/" if (path := family.path(run)) else "" for run in runs}
+    steps = (
+        replace(_step(task, now), name=paths[task.run_id] + task.reference_name)
+        for task in sorted(family.every_task(), key=lambda task: task.scheduled_at)
+    )
+    return replace(execution_of(runs[0], (), now), steps=tuple(steps))
 
 
 def _step(task: TaskRecord, now: float) -> WorkflowStep:
