@@ -45,14 +45,16 @@ def register(
     modules, workflows = modules_and_workflows(targets, "register")
     tasks = load_tasks(modules)
     warnings = [text for task in tasks.values() for text in warnings_of(task)]
+    for file, workflow in workflows.items():  # What is wrong in any case needs no server.
+        filled, _ = with_children(workflow, registering.finder(workflows), file)
+        registering.check_workflow(filled, tasks, file)
     client = conductor_of(settings_here())
     try:
+        find = registering.finder(workflows, client)
         for file, workflow in workflows.items():
-            find = registering.finder(client, workflows)
             filled, problems = with_children(workflow, find, file)
             warnings += registering.check_workflow(filled, tasks, file)
-            warnings += [f"{each.message}: the step will fail" for each in problems]
-        for file, workflow in workflows.items():
+            warnings += [each.message for each in problems]
             warnings += [
                 f"{file}: task {name!r} is not registered; nothing will run it"
                 for name in registering.unregistered(client, workflow, tasks)
