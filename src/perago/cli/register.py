@@ -52,9 +52,8 @@ def register(
     try:
         find = registering.finder(workflows, client)
         for file, workflow in workflows.items():
-            filled, problems = with_children(workflow, find, file)
+            filled, _ = with_children(workflow, find, file)
             warnings += registering.check_workflow(filled, tasks, file)
-            warnings += [each.message for each in problems]
             warnings += [
                 f"{file}: task {name!r} is not registered; nothing will run it"
                 for name in registering.unregistered(client, workflow, tasks)

@@ -90,6 +90,8 @@ class ConductorWorkflow:
             if child is not None:
                 deeper = self._with_children(conductor_execution(child)).steps
                 inside += [replace(each, name=f"{step.name}/{each.name}") for each in deeper]
+        if not inside:
+            return found
         # In the order in which they began, as those of a local run.
         steps = sorted((*found.steps, *inside), key=lambda step: step.started_at or math.inf)
         return replace(found, steps=tuple(steps))

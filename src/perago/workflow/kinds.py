@@ -30,7 +30,7 @@ _USED: Final = {
     TaskKind.DO_WHILE: _COMMON | {"evaluatorType", "loopCondition", "loopOver"},
     TaskKind.SUB_WORKFLOW: _OF_WORK | {"subWorkflowParam"},
 }
-_HARMLESS_ON_TASK: Final = frozenset({"description", "rateLimited", "workflowTaskType"})
+_HARMLESS_ON_TASK: Final = frozenset({"description", "metadata", "rateLimited", "workflowTaskType"})
 # Conductor writes every field into an exported definition, so these are refused when they say
 # something, not when they are null, false, 0 or empty.
 _REFUSED_ON_TASK: Final = frozenset(

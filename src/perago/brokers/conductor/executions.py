@@ -11,7 +11,7 @@ from perago.workflow.progress import WorkflowExecution, WorkflowStep
 _CONTROL: Final = frozenset(
     {
         *("FORK_JOIN", "FORK", "FORK_JOIN_DYNAMIC", "JOIN", "EXCLUSIVE_JOIN", "SWITCH"),
-        *("DECISION", "DO_WHILE", "SET_VARIABLE", "TERMINATE"),
+        *("DECISION", "DO_WHILE", "SET_VARIABLE", "TERMINATE", "SUB_WORKFLOW"),
     }
 )
 _SHOWN_BY_KIND: Final = _CONTROL | {"HUMAN", "WAIT"}
