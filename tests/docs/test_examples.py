@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from perago.workflow.parsing import parse_workflow
+from perago.workflow.subworkflow import with_children
 from perago.workflow.tasks import TaskKind
 from tests.docs.conftest import Run
 from tests.docs.pages import ROOT, blocks, every_page, modules, text_of, write
@@ -83,9 +84,12 @@ def test_the_tutorial_only_adds_to_the_template() -> None:
 def test_workflows_can_run() -> None:
     shown = blocks("docs/howto/write-a-workflow.md", "json")
     kinds = set()
+    named = {json.loads(text)["name"]: json.loads(text) for text in shown}
     for text in shown:
         definition = json.loads(text)
-        workflow = parse_workflow(definition, {"load", "look", "report", "take_in"})
+        filled, problems = with_children(definition, lambda name, _: named.get(name), "the page")
+        assert problems == []
+        workflow = parse_workflow(filled, {"load", "look", "report", "take_in"})
         kinds.update(re.findall(r'"type": "(\w+)"', text))
         assert workflow.name == definition["name"]
     # Steps of people have a page of their own; what a dynamic fork runs only its input says.
