@@ -322,7 +322,10 @@ def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path, versio
         assert state.apply("run-1", [Schedule(task_record())], 3.0)
     older = {
         2: [
-            "drop index runs_by_parent",
+            "drop index runs_by_time",
+            "drop index runs_by_name",
+            "drop index runs_by_status",
+            "drop index left_to_people",
             "alter table runs drop column parent",
             "alter table runs drop column parent_task",
         ],

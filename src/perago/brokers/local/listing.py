@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from perago.brokers.local.schema import NAME
 from perago.errors import BrokerUnavailableError
 from perago.sqlite import looked_at
 
 _WAIT_SECONDS: Final = 5.0
-NAME: Final = "json_extract(workflow, '$.name')"
-"""The name of a run's workflow; there is an index of it."""
 _COLUMNS: Final = f"id, {NAME} as name, status, created_at, ended_at, reason, store"
 
 
@@ -54,17 +53,13 @@ class RunListing:
 
     def page(self, query: RunQuery) -> Sequence[RunLine]:
         """List runs, newest first."""
-        where, values = _conditions(query)
-        words = (
-            f"select {_COLUMNS} from runs where {where}"  # noqa: S608 - our words
-            " order by created_at desc, id desc limit ?"
-        )
+        words, values = asked(query)
         with self._reading() as database:
-            return [RunLine(*row) for row in database.execute(words, (*values, query.limit))]
+            return [RunLine(*row) for row in database.execute(words, values)]
 
     def names(self) -> Sequence[str]:
         """List the names of workflows that were run, each found by one step of the index."""
-        query = f"select min({NAME}) from runs where {NAME} > ?"  # noqa: S608 - our words
+        query = f"select min({NAME}) from runs where parent = '' and {NAME} > ?"  # noqa: S608 - our words
         found: list[str] = []
         with self._reading() as database:
             name = database.execute(query, ("",)).fetchone()[0]
@@ -85,16 +80,21 @@ class RunListing:
             ) from error
 
 
-def _conditions(query: RunQuery) -> tuple[str, list[str | float]]:
-    wanted: list[str] = ["1"]
+def asked(query: RunQuery) -> tuple[str, list[str | float]]:
+    """Write the statement; each is answered from an index, however many runs there are."""
+    wanted = ["parent = ''"]  # Runs of sub workflows are on the page of theirs.
     values: list[str | float] = []
-    if query.status:
-        wanted.append("status = ?")
-        values.append(query.status)
     if query.name:
         wanted.append(f"{NAME} = ?")
         values.append(query.name)
+    if query.status:
+        wanted.append("status = ?")
+        values.append(query.status)
     if query.before is not None:
         wanted.append("(created_at, id) < (?, ?)")
         values += query.before
-    return " and ".join(wanted), values
+    words = (
+        f"select {_COLUMNS} from runs where {' and '.join(wanted)}"  # noqa: S608 - our words
+        " order by created_at desc, id desc limit ?"
+    )
+    return words, [*values, query.limit]

@@ -14,13 +14,20 @@ from perago.workflow.tasks import TaskKind
 APPLICATION_ID: Final = 0x50524742
 """Marks the file as this kind of state; SQLite keeps it in the header."""
 VERSION: Final = 3
-_BY_PARENT: Final = "create index runs_by_parent on runs (parent)"
+NAME: Final = "json_extract(workflow, '$.name')"
+"""The name of a run's workflow, in the words of its index."""
+_INDEXES: Final = f"""
+create index runs_by_time on runs (parent, created_at, id);
+create index runs_by_name on runs (parent, {NAME}, created_at, id);
+create index runs_by_status on runs (parent, status, created_at, id);
+create index left_to_people on tasks (kind) where status = '{Status.IN_PROGRESS}'
+"""
 UPGRADES: Final = {
     1: "alter table tasks add column iteration integer not null default 0",
     2: f"""
     alter table runs add column parent text not null default '';
     alter table runs add column parent_task text not null default '';
-    {_BY_PARENT}
+    {_INDEXES}
     """,
 }
 """What makes the next version of the tables out of one."""
@@ -43,7 +50,6 @@ create table runs (
     parent         text not null default '',
     parent_task    text not null default ''
 ) strict;
-{_BY_PARENT};
 create table tasks (
     run_id         text not null references runs (id),
     task_id        text primary key,
@@ -68,6 +74,7 @@ create table tasks (
     unique (run_id, seq),
     unique (run_id, reference_name, retry_count)
 ) strict;
+{_INDEXES}
 """
 
 RUN_COLUMNS: Final = tuple(column.name for column in fields(RunRecord))
