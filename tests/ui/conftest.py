@@ -1,10 +1,15 @@
+"""Homes with a history, and browsers that were let in."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser as Chrome
+from playwright.sync_api import sync_playwright
 
+from tests.ui.asking import Browser
 from tests.ui.browsers import chromium
 from tests.ui.served import Project, Served
 
@@ -33,7 +38,7 @@ def served(songs: Project) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
+def chrome() -> Iterator[Chrome]:
     with sync_playwright() as playwright:
         # In a container there is often no sandbox to be had; what is looked at is ours.
         opened = playwright.chromium.launch(
@@ -41,3 +46,13 @@ def browser() -> Iterator[Browser]:
         )
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    """Open the page of a home whose repository ``lake`` is empty."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    found = Browser(home)
+    found.store.create_repository("lake")
+    return found

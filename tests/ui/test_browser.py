@@ -18,10 +18,10 @@ LIMIT_MS = LIMIT * 1000
 
 @contextmanager
 def opened(
-    browser: Browser, served: Served, width: int = 1000, scheme: str = "light"
+    chrome: Browser, served: Served, width: int = 1000, scheme: str = "light"
 ) -> Iterator[Page]:
     """Open the page as a person does; whatever the browser complains about fails the test."""
-    context = browser.new_context(
+    context = chrome.new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if scheme == "dark" else "light",
     )
@@ -59,10 +59,10 @@ def goto_each(page: Page, base: str) -> Iterator[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1000, 1600])
 def test_z6_every_page_has_no_error_and_no_barrier(
-    browser: Browser, served: Served, width: int, scheme: str
+    chrome: Browser, served: Served, width: int, scheme: str
 ) -> None:
     axe = Axe()
-    with opened(browser, served, width, scheme) as page:
+    with opened(chrome, served, width, scheme) as page:
         for kind in goto_each(page, served.base):
             found = axe.run(page)
             assert found.violations_count == 0, (kind, found.generate_report())
@@ -70,12 +70,12 @@ def test_z6_every_page_has_no_error_and_no_barrier(
             assert over <= 0, f"{kind} is wider than the window by {over}"
 
 
-def test_z6_a_run_in_progress_moves_without_a_reload(browser: Browser, tmp_path: Path) -> None:
+def test_z6_a_run_in_progress_moves_without_a_reload(chrome: Browser, tmp_path: Path) -> None:
     project = Project.at(tmp_path / "project")
     code, said = project.run()
     assert code == 0, said
     held = tmp_path / "go on"
-    with project.served() as served, opened(browser, served) as page:
+    with project.served() as served, opened(chrome, served) as page:
         page.evaluate("window.stays = true")
         running = project.begin(hold=str(held))
         try:
@@ -95,14 +95,14 @@ def test_z6_a_run_in_progress_moves_without_a_reload(browser: Browser, tmp_path:
 
 
 def test_z6_a_second_tab_is_let_in_and_another_browser_is_not(
-    browser: Browser, served: Served
+    chrome: Browser, served: Served
 ) -> None:
-    with opened(browser, served) as page:
+    with opened(chrome, served) as page:
         assert page.url == f"{served.base}/"
         second = page.context.new_page()
         second.goto(f"{served.base}/report")
         expect(second.locator("h1")).to_have_text("Report")
-        other = browser.new_context()
+        other = chrome.new_context()
         refused = other.new_page()
         answer = refused.goto(served.address)
         assert answer is not None
@@ -111,8 +111,8 @@ def test_z6_a_second_tab_is_let_in_and_another_browser_is_not(
         other.close()
 
 
-def test_z6_the_keyboard_reaches_everything(browser: Browser, served: Served) -> None:
-    with opened(browser, served) as page:
+def test_z6_the_keyboard_reaches_everything(chrome: Browser, served: Served) -> None:
+    with opened(chrome, served) as page:
         page.keyboard.press("Tab")
         expect(page.locator(".skip")).to_be_focused()
         page.keyboard.press("Enter")
@@ -126,8 +126,8 @@ def test_z6_the_keyboard_reaches_everything(browser: Browser, served: Served) ->
         expect(page.locator("h1")).to_contain_text("songs")
 
 
-def test_z6_the_end_of_the_server_is_said(browser: Browser, songs: Project) -> None:
-    context = browser.new_context()
+def test_z6_the_end_of_the_server_is_said(chrome: Browser, songs: Project) -> None:
+    context = chrome.new_context()
     page = context.new_page()
     with songs.served() as served:
         page.goto(served.address)

@@ -340,13 +340,14 @@ def _rows_of(bad: pa.RecordBatch, item: Measure, columns: Mapping[str, str]) -> 
 def _told(rows: pa.Table, names: Sequence[str]) -> Iterator[str]:
     """Show rows, whatever is in them."""
     for number in range(rows.num_rows):
-        values = (_cut(column[number]) for column in rows.columns)
+        values = (shown_value(column[number]) for column in rows.columns)
         yield ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
 
 
-def _cut(value: pa.Scalar) -> str:
+def shown_value(value: pa.Scalar, most: int = 40) -> str:
+    """Write a value in as many characters as it takes to recognise it, whatever is in it."""
     try:
         text = str(value.as_py())
     except (ValueError, OverflowError, pa.ArrowException):  # No UTF-8, or beyond the year 9999.
         text = repr(value)
-    return text if len(text) <= 40 else text[:39] + "…"  # noqa: PLR2004 - enough to recognise it
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -15,13 +15,13 @@ from perago.data.files import find
 from perago.protocol.table_comparison import TableComparison
 
 _MODULUS = 1 << 256
-_BATCH = 1 << 14
+BATCH = 1 << 14
 
 
 def compare(before: Path, after: Path, table: str) -> TableComparison:
     """Compare the table at a path below two directories; what cannot be read is not compared."""
     try:
-        old, new = _open(before, table), _open(after, table)
+        old, new = open_version(before, table), open_version(after, table)
         if old.schema != new.schema:
             return TableComparison(table, "different")
         (one, had), (two, has) = _sum(old), _sum(new)
@@ -33,7 +33,8 @@ def compare(before: Path, after: Path, table: str) -> TableComparison:
     return TableComparison(table, "rows" if (one, had) == (two, has) else "schema", had, has)
 
 
-def _open(root: Path, table: str) -> ds.Dataset:
+def open_version(root: Path, table: str) -> ds.Dataset:
+    """Open the table at a path below a directory; ``ArrowInvalid`` when it is none."""
     files = find(root, table)
     if files is None:
         raise pa.ArrowInvalid("it has no data")
@@ -45,9 +46,9 @@ def _open(root: Path, table: str) -> ds.Dataset:
 def _sum(data: ds.Dataset) -> tuple[int, int]:
     """Add up a hash of each row, so that neither order nor files matter; and count the rows."""
     total = rows = 0
-    for batch in data.to_batches(batch_size=_BATCH):
+    for batch in data.to_batches(batch_size=BATCH):
         rows += batch.num_rows
-        columns = [_values(column) for column in batch.columns]
+        columns = [exact_values(column) for column in batch.columns]
         for row in zip(*columns, strict=True):
             text = repr(row).encode("utf-8", "surrogatepass")
             total += int.from_bytes(hashlib.blake2b(text, digest_size=32).digest())
@@ -55,7 +56,7 @@ def _sum(data: ds.Dataset) -> tuple[int, int]:
     return total, rows
 
 
-def _values(column: pa.Array) -> Sequence[object]:
+def exact_values(column: pa.Array) -> Sequence[object]:
     """Return values whose ``repr`` tells exactly equal ones from others; NaN equals NaN."""
     kind = column.type
     if pa.types.is_temporal(kind):  # As numbers: Python has neither nanoseconds nor all the years.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,3 +46,22 @@ class TableComparison:
             "rows": None if self.before is None else [self.before, self.after],
             "why": self.why,
         }
+
+
+def choose_key(asked: str, common: Sequence[str], unique: Sequence[str]) -> tuple[str | None, str]:
+    """Choose the column that tells which row is which, and say why; None compares rows as a whole.
+
+    ``common`` are the columns that both versions have with the same type, ``unique`` those of them
+    that have no value twice and none missing, in either version.
+    """
+    if asked:
+        if asked in unique:
+            return asked, f"rows are told apart by {asked!r}"
+        if asked not in common:
+            return None, f"{asked!r} is not a column of both with the same type"
+        return None, f"{asked!r} does not tell rows apart: a value is there twice, or missing"
+    if len(unique) == 1:
+        return unique[0], f"rows are told apart by {unique[0]!r}, the only column without repeats"
+    if unique:
+        return None, "several columns could tell rows apart: choose one to see which rows changed"
+    return None, "no column tells rows apart, so a changed row is one removed and one added"

@@ -19,8 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from perago.errors import NotFoundError, PeragoError
 from perago.ui.access import HEADERS, READING, Allow, Asked, Deny, Enter, Leave, Rules, judge
 from perago.ui.attempt import attempt
+from perago.ui.browse import browse, content
 from perago.ui.changes import Watch
+from perago.ui.compare import compare
 from perago.ui.history import history, repositories
+from perago.ui.previewing import Bounds, Previewer
 from perago.ui.rendering import render
 from perago.ui.report import report
 from perago.ui.responses import html
@@ -34,6 +37,14 @@ TOKEN: Final = "token"  # noqa: S105 - the name of it
 LOOK_SECONDS: Final = 0.5
 
 
+VERSIONS: Final = (
+    # A ref may hold a slash, and an address arrives with ``%2F`` read already.
+    Route("/browse/{store}/{repository}/{ref:path}", browse),
+    Route("/content/{store}/{repository}/{ref:path}", content),
+    Route("/compare/{store}/{repository}/{both:path}", compare),
+)
+
+
 def application(
     sources: PageSources,
     rules: Rules,
@@ -41,8 +52,12 @@ def application(
     *,
     secure: bool,
     ending: Callable[[], bool] = lambda: False,
+    bounds: Bounds | None = None,
 ) -> ASGIApp:
-    """Put the page together; ``ending`` says whether its server is about to stop."""
+    """Put the page together.
+
+    ``ending`` says whether its server is about to stop; ``bounds`` are those of a preview.
+    """
     static = StaticFiles(directory=Path(__file__).with_name("static"))
     app = Starlette(
         routes=[
@@ -54,6 +69,7 @@ def application(
             Route("/workers", workers),
             Route("/report", report),
             Route("/live", live),
+            *VERSIONS,
             Mount("/static", static),
         ],
         exception_handlers={
@@ -64,6 +80,7 @@ def application(
         },
     )
     app.state.sources, app.state.rules, app.state.ending = sources, rules, ending
+    app.state.previewer = Previewer(bounds or Bounds())
     return Gate(app, rules, cookie, secure=secure)
 
 

@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -39,6 +40,7 @@ def _environment() -> Environment:
         "size": size,
         "block": block,
         "kind": kind,
+        "segment": segment,
     }
     return made
 
@@ -80,6 +82,11 @@ def took(seconds: float | None) -> str:
 def short(ref: object) -> str:
     """Cut an id to what a person compares."""
     return str(ref)[:SHORT] if ref else "-"
+
+
+def segment(text: object) -> str:
+    """Write a name as one part of an address, whatever slashes are in it."""
+    return quote(str(text), safe="")
 
 
 _KINDS: Final = {

@@ -118,12 +118,18 @@ class StoreReader:
 
     def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
         before, after = self._tree(repository, left), self._tree(repository, right)
-        found = list(trees.diff(before, after, self._load, root))
-        return ChangeSet(
-            added=tuple(each.key for each in found if each.before is None),
-            changed=tuple(each.key for each in found if each.before and each.after),
-            removed=tuple(each.key for each in found if each.after is None),
+        return _change_set(list(trees.diff(before, after, self._load, root)))
+
+    def diff_page(
+        self, repository: str, left: str, right: str, root: str, after: str, limit: int
+    ) -> ChangeSet:
+        # What ends before ``after`` holds no key behind it, in either version.
+        before, behind = (
+            tuple(each for each in self._tree(repository, ref) if each.last > after)
+            for ref in (left, right)
         )
+        changes = (c for c in trees.diff(before, behind, self._load, root) if c.key > after)
+        return _change_set(list(islice(changes, limit)))
 
     def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
         held = self._lookup(repository, ref, [each.key for each in wanted])
@@ -138,6 +144,10 @@ class StoreReader:
         """Open one object for reading; the caller closes it. Not verified: ``fetch`` is."""
         entry = self._lookup(repository, ref, [key])[key]
         return os.fdopen(delivering.open_object(self._objects, key, entry), "rb")
+
+    def beginning(self, repository: str, ref: str, key: str, most: int) -> bytes:
+        with self.open_object(repository, ref, key) as file:
+            return file.read(most)
 
     def close(self) -> None:
         """Close what this thread holds open; the store can still be used."""
@@ -170,3 +180,11 @@ class StoreReader:
                     remedy="list the keys of that commit and correct the name",
                 )
         return held
+
+
+def _change_set(found: Sequence[trees.KeyChange]) -> ChangeSet:
+    return ChangeSet(
+        added=tuple(each.key for each in found if each.before is None),
+        changed=tuple(each.key for each in found if each.before and each.after),
+        removed=tuple(each.key for each in found if each.after is None),
+    )

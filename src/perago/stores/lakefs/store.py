@@ -133,6 +133,21 @@ class LakeFSStore:
         ask = Ask(f"diff {left} and {right}", "GET", path, query=query)
         return moves.change_set(self.client.pages(ask))
 
+    def diff_page(
+        self, repository: str, left: str, right: str, root: str, after: str, limit: int
+    ) -> ChangeSet:
+        path = path_of("repositories", repository, "refs", left, "diff", right)
+        query = {"prefix": root, "type": "two_dot", "after": after, "amount": min(limit, PAGE)}
+        ask = Ask(f"diff {left} and {right}", "GET", path, query=query)
+        return moves.change_set(islice(self.client.pages(ask), limit))
+
+    def beginning(self, repository: str, ref: str, key: str, most: int) -> bytes:
+        path = path_of("repositories", repository, "refs", ref, "objects")
+        with self.client.body(f"read object {key!a}", path, {"path": key}) as answer:
+            found: bytes = answer.read(most, decode_content=False)
+            answer.close()  # Half read: nobody else may have this connection.
+        return found
+
     def fetch(self, repository: str, ref: str, wanted: Sequence[Fetch], advance: Advance) -> None:
         transport = self._transports.of(repository, ref)
 
