@@ -349,5 +349,12 @@ def shown_value(value: pa.Scalar, most: int = 40) -> str:
     try:
         text = str(value.as_py())
     except (ValueError, OverflowError, pa.ArrowException):  # No UTF-8, or beyond the year 9999.
-        text = repr(value)
+        text = _described(value)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _described(value: pa.Scalar) -> str:
+    try:
+        return repr(value)
+    except (ValueError, OverflowError, pa.ArrowException):  # It is made of the same value.
+        return f"a value of {value.type}"

@@ -20,7 +20,8 @@ MOST_ENTRIES: Final = 200
 MOST_WEIGHT: Final = 60_000
 _MOST_QUESTIONS: Final = 60
 """A page ends early rather than that a directory of crowded directories takes seconds."""
-_STEP: Final = 256
+STEP: Final = 256
+"""So many keys are asked for at once."""
 _ROW: Final = 200
 """What a row of the page weighs besides names and addresses."""
 _LAST: Final = "\U0010ffff" * 256
@@ -44,23 +45,25 @@ class Level:
     following: str = ""
 
 
-def read_level(page: Page, directory: str, after: str = "") -> Level:
+def read_level(
+    page: Page, directory: str, after: str = "", most: int = MOST_ENTRIES, step: int = STEP
+) -> Level:
     """Read what comes after a key; ``directory`` is empty or ends in a slash."""
     found: list[LevelEntry] = []
     weighed = 0
     place = behind(directory, after)
     for _ in range(_MOST_QUESTIONS):
-        infos = page(place, _STEP)
+        infos = page(place, step)
         for info in infos:
             if info.key <= place:
                 continue
             entry = entry_of(directory, info)
             weighed += _ROW + 3 * len(entry.key.encode()) + weight(entry.name)
-            if found and (len(found) == MOST_ENTRIES or weighed > MOST_WEIGHT):
+            if found and (len(found) == most or weighed > MOST_WEIGHT):
                 return Level(tuple(found), found[-1].key)
             found.append(entry)
             place = behind(directory, entry.key)
-        if len(infos) < _STEP:
+        if len(infos) < step:
             return Level(tuple(found))
     return Level(tuple(found), found[-1].key if found else "")
 

@@ -92,7 +92,7 @@ class Previewer:
                     timeout=self.bounds.seconds,
                     check=False,
                     cwd="/",
-                    env=_environment(),
+                    env=environment_of(os.environ),
                     start_new_session=True,
                 ).returncode
             except subprocess.TimeoutExpired:
@@ -115,6 +115,6 @@ def judge_answer(code: int, said: bytes) -> Found:
     return found if isinstance(found, dict) else {"problem": "reading it gave no answer"}
 
 
-def _environment() -> dict[str, str]:
-    """Hand on what a library needs to start, and no key."""
-    return {name: os.environ[name] for name in _HANDED_ON if name in os.environ} | _QUIET
+def environment_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Hand on what a library needs to start, and no key. Pure."""
+    return {name: environ[name] for name in _HANDED_ON if name in environ} | _QUIET
