@@ -112,6 +112,8 @@ NEEDS_NOT = {
     "perago.transfer.index": "hashes",
     "perago.transfer.http_pool": "the bytes of requests; the two clients make them",
     "perago.transfer.trimming": "a time",
+    "perago.ui.files": "contents, into a private directory, for the process of a preview",
+    "perago.ui.preview": "to the page, which hides when it renders",
     "perago.worker.supervisor": "hands the state to perago.worker.state",
     "perago.attempt.working_copy": "contents",
     "perago.workspace.attempt_dirs": "who owns a directory",

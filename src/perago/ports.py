@@ -239,16 +239,13 @@ class PagedListing(Protocol):
         """
 
 
-class VersionView(Protocol):
+class StoreView(Protocol):
     """What people who look at versions need of a store: a part at a time, however much there is."""
 
     def diff_page(
         self, repository: str, left: str, right: str, root: str, after: str, limit: int
     ) -> ChangeSet:
-        """Compare as ``diff`` does, up to ``limit`` keys that come after ``after``.
-
-        Fewer than ``limit`` only when there are no more.
-        """
+        """Compare up to ``limit`` keys that come after one; fewer only when there are no more."""
 
     def beginning(self, repository: str, ref: str, key: str, most: int) -> bytes:
         """Read up to ``most`` bytes of an object from its beginning; they are not verified."""

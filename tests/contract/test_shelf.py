@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perago.ports import PagedListing
+from perago.errors import NotFoundError
+from perago.ports import PagedListing, StoreView
 from perago.protocol.key_ranges import KeyRange
 from perago.protocol.values import ObjectInfo
 from perago.stores.key_ranges import Listed
@@ -75,3 +76,40 @@ def test_x6_another_content_is_corrupt_and_no_content_is_missing(
     found = shelf.check(scene.repository, scene.a.id, gone, tmp_path)
     assert found is not None
     assert found.problem == "missing"
+
+
+@pytest.fixture
+def view(backend: Backend) -> StoreView:
+    store: object = backend.store
+    assert hasattr(store, "diff_page")
+    return store  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("root", ["", "ws/", "nothing/"])
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_z5_pages_of_a_comparison_are_the_comparison_in_parts(
+    scene: Scene, view: StoreView, root: str, limit: int
+) -> None:
+    staged = scene.stage({"ws/raw/one.txt": b"other", "ws/new": b"n", "zz": b"z"}, ("top.txt",))
+    whole = scene.store.diff(scene.repository, scene.a.id, staged.commit, root)
+    found: list[tuple[str, str]] = []
+    after = ""
+    while True:
+        part = view.diff_page(scene.repository, scene.a.id, staged.commit, root, after, limit)
+        keys = [(key, kind) for kind, keys in part.as_json().items() for key in keys]
+        found += sorted(keys)
+        if len(keys) < limit:
+            break
+        after = found[-1][0]
+    assert found == sorted((key, kind) for kind, keys in whole.as_json().items() for key in keys)
+
+
+def test_z4_the_beginning_of_an_object(scene: Scene, view: StoreView) -> None:
+    content = bytes(range(256)) * 20_000
+    staged = scene.stage({"ws/large": content, "ws/empty": b""})
+    for most in (1, 1000, 100_000, len(content) + 1):
+        found = view.beginning(scene.repository, staged.commit, "ws/large", most)
+        assert found == content[:most]
+    assert view.beginning(scene.repository, staged.commit, "ws/empty", 10) == b""
+    with pytest.raises(NotFoundError):
+        view.beginning(scene.repository, staged.commit, "ws/nothing", 10)

@@ -38,7 +38,7 @@ def test_a_cut_text_shows_that_it_was() -> None:
 
 
 def test_a_table_pays_for_its_columns_first() -> None:
-    rows = [["x"], ["y"], [None]]
+    rows: list[list[str | None]] = [["x"], ["y"], [None]]
     assert table_fitting(["c"], rows, 1000) == rows
     assert len(table_fitting(["c"], rows, 41 + 41)) == 1
     assert table_fitting(["c" * 1000], rows, 100) == []

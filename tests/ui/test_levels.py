@@ -13,7 +13,7 @@ from perago.ui.levels import (
     MOST_ENTRIES,
     STEP,
     Level,
-    LevelEntry,
+    LevelLine,
     behind,
     crumbs,
     entry_of,
@@ -42,8 +42,8 @@ class Keys:
 
 def whole(
     keys: Keys, directory: str, most: int = MOST_ENTRIES, step: int = STEP
-) -> list[LevelEntry]:
-    found: list[LevelEntry] = []
+) -> list[LevelLine]:
+    found: list[LevelLine] = []
     after = ""
     while True:
         level = read_level(keys.page, directory, after, most, step)
@@ -99,16 +99,16 @@ def test_long_names_end_a_page_early() -> None:
 @pytest.mark.parametrize(
     ("directory", "key", "entry"),
     [
-        ("", "a", LevelEntry("a", "a", 7)),
-        ("", "a/b/c", LevelEntry("a/", "a/")),
-        ("a/", "a/b", LevelEntry("a/b", "b", 7)),
-        ("a/", "a/", LevelEntry("a/", "", 7)),
-        ("a/", "a//b", LevelEntry("a//", "/")),
-        ("", "/a", LevelEntry("/", "/")),
-        ("", "../x", LevelEntry("../", "../")),
+        ("", "a", LevelLine("a", "a", 7)),
+        ("", "a/b/c", LevelLine("a/", "a/")),
+        ("a/", "a/b", LevelLine("a/b", "b", 7)),
+        ("a/", "a/", LevelLine("a/", "", 7)),
+        ("a/", "a//b", LevelLine("a//", "/")),
+        ("", "/a", LevelLine("/", "/")),
+        ("", "../x", LevelLine("../", "../")),
     ],
 )
-def test_what_a_key_is_on_a_level(directory: str, key: str, entry: LevelEntry) -> None:
+def test_what_a_key_is_on_a_level(directory: str, key: str, entry: LevelLine) -> None:
     assert entry_of(directory, ObjectInfo(key, 7, "")) == entry
 
 

@@ -18,7 +18,7 @@ from perago.ui.fitting import cut
 from perago.ui.levels import crumbs
 from perago.ui.responses import html
 from perago.ui.tables import looks_like_table
-from perago.ui.versions import Version, version_of
+from perago.ui.versions import CommitView, version_of
 
 _MOST_NOTES: Final = 40
 _LONGEST_NOTE: Final = 200
@@ -37,7 +37,7 @@ def browse(request: Request) -> Response:
     return _directory(request, version, path) if info is None else _file(request, version, info)
 
 
-def _directory(request: Request, version: Version, path: str) -> Response:
+def _directory(request: Request, version: CommitView, path: str) -> Response:
     directory = path if not path or path.endswith("/") else f"{path}/"
     after = request.query_params.get("after", "")
     level = version.level(directory, after)
@@ -58,7 +58,7 @@ def _directory(request: Request, version: Version, path: str) -> Response:
     )
 
 
-def _file(request: Request, version: Version, info: ObjectInfo) -> Response:
+def _file(request: Request, version: CommitView, info: ObjectInfo) -> Response:
     wanted = request.query_params.get("as", "")
     view = file_view(request.app.state.previewer, version, info, wanted)
     return html(
@@ -74,7 +74,7 @@ def _file(request: Request, version: Version, info: ObjectInfo) -> Response:
     )
 
 
-def page_of(version: Version, path: str) -> dict[str, Any]:
+def page_of(version: CommitView, path: str) -> dict[str, Any]:
     """Return what the top of a page says of a version and a path."""
     return {
         "title": f"{brief(path) or version.repository} at {version.ref[:40]}",

@@ -19,7 +19,7 @@ from perago.ui.fitting import fitting, table_fitting, weight
 from perago.ui.previewing import Found, Previewer
 from perago.ui.responses import html
 from perago.ui.tables import bring_table, name_of, table_files
-from perago.ui.versions import Version, parts_of, version_of
+from perago.ui.versions import CommitView, parts_of, version_of
 
 MOST_CHANGES: Final = 200
 TEXT_BYTES: Final = 1_000_000
@@ -77,7 +77,7 @@ def table_directories(found: ChangeSet) -> list[str]:
     return sorted(f"{table}/" for table in {*tables_of(found), *logged} if table)
 
 
-def _file(request: Request, old: Version, new: Version, path: str) -> Response:
+def _file(request: Request, old: CommitView, new: CommitView, path: str) -> Response:
     infos = None if path.endswith("/") else (old.find(path), new.find(path))
     if infos == (None, None):
         raise NotFoundError(f"there is nothing at {brief(path)!r} in either version")
@@ -104,7 +104,7 @@ def _file(request: Request, old: Version, new: Version, path: str) -> Response:
 
 def _view(
     previewer: Previewer,
-    versions: tuple[Version, Version],
+    versions: tuple[CommitView, CommitView],
     infos: tuple[ObjectInfo | None, ObjectInfo | None],
     key: str,
 ) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def common_kind(kinds: set[ContentKind]) -> ContentKind:
 
 def _beside(
     previewer: Previewer,
-    versions: tuple[Version, Version],
+    versions: tuple[CommitView, CommitView],
     infos: tuple[ObjectInfo | None, ObjectInfo | None],
 ) -> dict[str, Any]:
     sizes = [info.size for info in infos if info]
@@ -159,7 +159,7 @@ def _beside(
 
 
 def _tables(
-    previewer: Previewer, versions: tuple[Version, Version], path: str, key: str
+    previewer: Previewer, versions: tuple[CommitView, CommitView], path: str, key: str
 ) -> dict[str, Any]:
     """Have two versions of a table compared by their rows."""
     try:

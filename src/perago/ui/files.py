@@ -12,7 +12,7 @@ from perago.ui.contents import ContentKind, kind_of, table_suffix
 from perago.ui.fitting import fitting, table_fitting, weight
 from perago.ui.previewing import Found, Previewer
 from perago.ui.tables import bring_table, name_of, table_files
-from perago.ui.versions import HEAD_BYTES, Version
+from perago.ui.versions import HEAD_BYTES, CommitView
 
 IMAGE_BYTES: Final = 10_000_000
 TEXT_WEIGHT: Final = 60_000
@@ -20,7 +20,7 @@ _LINE: Final = 60
 """What a line weighs besides its text."""
 
 
-def file_view(previewer: Previewer, version: Version, info: ObjectInfo, wanted: str) -> Found:
+def file_view(previewer: Previewer, version: CommitView, info: ObjectInfo, wanted: str) -> Found:
     """Have a file looked at; ``kind`` says what it turned out to be."""
     head = version.beginning(info.key)
     kind = chosen(wanted, info.key, head, whole=info.size <= len(head))
@@ -46,7 +46,7 @@ def shapes_of(key: str, shown: str) -> list[str]:
     return [shape for shape in shapes if shape != shown]
 
 
-def table_view(previewer: Previewer, version: Version, path: str) -> Found:
+def table_view(previewer: Previewer, version: CommitView, path: str) -> Found:
     """Have a table looked at; one of a directory whose path ends in a slash."""
     try:
         files = table_files(previewer, version, path)

@@ -29,7 +29,7 @@ _LAST: Final = "\U0010ffff" * 256
 
 
 @dataclass(frozen=True, slots=True)
-class LevelEntry:
+class LevelLine:
     """A file, or a directory: its key ends in a slash then, and it has no size."""
 
     key: str
@@ -41,7 +41,7 @@ class LevelEntry:
 class Level:
     """Some entries of a directory, sorted by key; ``following`` is where the next ones begin."""
 
-    entries: tuple[LevelEntry, ...]
+    entries: tuple[LevelLine, ...]
     following: str = ""
 
 
@@ -49,7 +49,7 @@ def read_level(
     page: Page, directory: str, after: str = "", most: int = MOST_ENTRIES, step: int = STEP
 ) -> Level:
     """Read what comes after a key; ``directory`` is empty or ends in a slash."""
-    found: list[LevelEntry] = []
+    found: list[LevelLine] = []
     weighed = 0
     place = behind(directory, after)
     for _ in range(_MOST_QUESTIONS):
@@ -68,12 +68,12 @@ def read_level(
     return Level(tuple(found), found[-1].key if found else "")
 
 
-def entry_of(directory: str, info: ObjectInfo) -> LevelEntry:
+def entry_of(directory: str, info: ObjectInfo) -> LevelLine:
     """Return what a key is on this level: a file of it, or the directory that it is in."""
     name, slash, _ = info.key[len(directory) :].partition("/")
     if slash:
-        return LevelEntry(f"{directory}{name}/", f"{name}/")
-    return LevelEntry(info.key, name, info.size)
+        return LevelLine(f"{directory}{name}/", f"{name}/")
+    return LevelLine(info.key, name, info.size)
 
 
 def behind(directory: str, key: str) -> str:

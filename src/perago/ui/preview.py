@@ -2,7 +2,8 @@
 
 It is started with no key in its environment, is told on its standard input what to read, and says
 in JSON on its standard output what it found. It bounds itself before it opens a file: whatever a
-file makes a library do ends with this process.
+file makes a library do ends with this process. Connections and programs are refused where Python is
+asked for them; the libraries used here ask the system for none.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from perago.protocol.values import ObjectInfo
 from perago.ui.contents import table_suffix
 from perago.ui.levels import Level
 from perago.ui.previewing import Previewer
-from perago.ui.versions import Version
+from perago.ui.versions import CommitView
 
 MOST_BYTES: Final = 64_000_000
 MOST_FILES: Final = 500
@@ -35,7 +35,7 @@ def looks_like_table(level: Level) -> bool:
     )
 
 
-def table_files(previewer: Previewer, version: Version, path: str) -> list[ObjectInfo]:
+def table_files(previewer: Previewer, version: CommitView, path: str) -> list[ObjectInfo]:
     """List the files of the table at a path; a path of a directory ends in a slash."""
     if not path.endswith("/"):
         found = version.find(path)
@@ -51,7 +51,7 @@ def table_files(previewer: Previewer, version: Version, path: str) -> list[Objec
     return files
 
 
-def _below(previewer: Previewer, version: Version, directory: str) -> list[ObjectInfo]:
+def _below(previewer: Previewer, version: CommitView, directory: str) -> list[ObjectInfo]:
     listed = version.below(directory, MOST_FILES + 1)
     if not listed:
         raise NotFoundError(f"there is nothing below {directory!r} in this version")
@@ -69,7 +69,7 @@ def _below(previewer: Previewer, version: Version, directory: str) -> list[Objec
     return [names[path] for path in paths]
 
 
-def _active(previewer: Previewer, version: Version, log: dict[str, ObjectInfo]) -> Sequence[str]:
+def _active(previewer: Previewer, version: CommitView, log: dict[str, ObjectInfo]) -> Sequence[str]:
     """Have the log of a Delta table read: like everything in a workspace, it may be anything."""
     if sum(info.size for info in log.values()) > _MOST_LOG:
         raise UsageError("the log of this Delta table is too long for a page", remedy=_REMEDY)
@@ -93,7 +93,7 @@ def _active(previewer: Previewer, version: Version, log: dict[str, ObjectInfo]) 
     return [unquote(str(path)) for path in found["paths"]]
 
 
-def bring_table(version: Version, path: str, files: Sequence[ObjectInfo], to: Path) -> str:
+def bring_table(version: CommitView, path: str, files: Sequence[ObjectInfo], to: Path) -> str:
     """Write the files of a table below a directory; return where the table is below it.
 
     A single file keeps nothing of its name but the ending; in a directory names mean something,

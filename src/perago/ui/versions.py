@@ -32,7 +32,7 @@ def parts_of(raw_path: bytes) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class CommitView:
     """A commit, and the name under which it was asked for."""
 
     place: EmbeddedStore | LakeFSStore
@@ -70,11 +70,11 @@ class Version:
         return to
 
 
-def version_of(request: Request, ref: str) -> Version:
+def version_of(request: Request, ref: str) -> CommitView:
     """Find the version that a page is about; ``NotFoundError`` when there is none."""
     sources: PageSources = request.app.state.sources
     store, repository = request.path_params["store"], request.path_params["repository"]
     place = sources.store(store)
     if not ref:
         raise NotFoundError("the address names no version")
-    return Version(place, store, repository, ref, place.commit(repository, ref))
+    return CommitView(place, store, repository, ref, place.commit(repository, ref))
