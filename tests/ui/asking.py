@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,9 @@ class Browser:
     def get(self, path: str, /, **query: str) -> Answer:
         """Ask for an address whose path is written as a browser sends it."""
         said = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
-        return asyncio.run(self._ask(path, said))
+        # In a thread of its own: the one that drives a real browser has an event loop already.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, self._ask(path, said)).result()
 
     def page(self, path: str, /, **query: str) -> Answer:
         """Ask for a page, and see that it is one that may be sent to anybody."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago import (
-    RetryPolicy, TaskControls, TaskFailed, TaskTerminalError, WorkspaceSpec, forbid_glob, task
+    RetryPolicy, TaskControls, TaskFailed, WorkspaceSpec, forbid_glob, task
 )
 
 
@@ -58,8 +58,8 @@ def write(workspace: Path, params: Params) -> Result:
         (workspace / "left.tmp").touch()
     if params.how == "fail":
         raise TaskFailed("<script>alert(2)</script> is no song")
-    if params.how == "never":
-        raise TaskTerminalError("never")
+    if params.how == "bug":
+        raise ValueError("a mistake of the author")
     while params.hold and not Path(params.hold).exists():
         pass
     return Result()

@@ -114,7 +114,7 @@ def test_z2_z4_every_page_that_is_linked_is_there_and_no_name_is_markup(
 def test_z2_a_run_says_what_failed_why_and_what_is_visible(browsed: tuple[Served, str]) -> None:
     served, cookie = browsed
     failed = links(served.ask("/?status=FAILED", cookie).text, "/run/")
-    assert len(failed) == 2
+    assert len(failed) == 3
     shown = [served.ask(path, cookie).text for path in failed]
     assert any("&lt;script&gt;alert(2)&lt;/script&gt; is no song" in text for text in shown)
     assert any("post guardrail" in text for text in shown)
