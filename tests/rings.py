@@ -32,6 +32,7 @@ SLOW: Final = (
     *("tests/embedded/test_big_files.py", "tests/embedded/test_kill.py"),
     *("tests/human/test_kills.py", "tests/human/test_commands.py", "tests/human/test_songs.py"),
     *("tests/model/test_machine.py", "tests/model/test_fences.py", "tests/ledger"),
+    *("tests/ui/test_browser.py", "tests/ui/test_pages.py"),
 )
 """Where tests start servers, JVMs or builds of their own, or take long for another reason."""
 LATER: Final = (

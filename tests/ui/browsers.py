@@ -19,8 +19,10 @@ def chromium() -> Path:
         return found
     if os.geteuid() == 0 and shutil.which("apt-get"):
         quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        # Another process of these tests may be installing it: wait for its lock.
+        wait = ["-o", f"DPkg::Lock::Timeout={5 * LIMIT:.0f}"]
         for words in INSTALL:
-            subprocess.run(words, check=True, env=quiet, timeout=5 * LIMIT, capture_output=True)
+            subprocess.run([*words, *wait], check=True, env=quiet, capture_output=True)
     if found := _found():
         return found
     raise AssertionError("the tests of the page need a Chromium: install the system's package")

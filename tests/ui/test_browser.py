@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from tests.environment import clean_environment
 from tests.patience import LIMIT
 from tests.ui.served import Project, Served
 
@@ -134,3 +138,33 @@ def test_z6_the_end_of_the_server_is_said(chrome: Browser, songs: Project) -> No
         expect(page.locator("#news")).to_have_text("")
     expect(page.locator("#news")).to_contain_text("not live any more", timeout=LIMIT_MS)
     context.close()
+
+
+PICTURES = Path(__file__).parents[2] / "docs/howto/pictures"
+
+
+def test_the_picture_of_the_guide(chrome: Browser, tmp_path: Path) -> None:
+    """Draw what README and the guide show; ``PERAGO_PICTURES=1`` puts it there."""
+    directory = tmp_path / "words"
+    for words in (
+        ["init", "words"],
+        ["run", "workflow.json", "tasks", "--from", "data"],
+        ["run", "workflow.json", "tasks", "-i", "top=0"],
+    ):
+        within = directory if directory.exists() else tmp_path
+        subprocess.run(
+            [sys.executable, "-m", "perago", *words],
+            cwd=within,
+            env=clean_environment(),
+            check=False,
+            capture_output=True,
+        )
+    with Project(directory).served() as served, opened(chrome, served, width=900) as page:
+        expect(page.locator("tbody tr")).to_have_count(2)
+        page.locator("a[href^='/run/']").first.click()
+        expect(page.locator("svg .step.bad")).to_have_count(1)
+        shot = page.locator("#main").screenshot()
+    assert shot.startswith(b"\x89PNG")
+    if os.environ.get("PERAGO_PICTURES"):
+        PICTURES.mkdir(exist_ok=True)
+        (PICTURES / "run.png").write_bytes(shot)

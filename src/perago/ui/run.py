@@ -55,13 +55,19 @@ def run(request: Request) -> Response:
         seconds=(record.ended_at or now) - record.created_at,
         steps=[(step, told.get(step.execution_id)) for step in steps],
         left_out=len(whole.steps) - len(steps),
-        failed=[step for step in steps if kind(step.status) == "bad"],
+        failed=_failed(steps),
         visible=visible(whole),
         graph=Markup(svg_of(graph_of(record.workflow), looks(whole))),  # noqa: S704 - escapes itself
         gantt=gantt(bars(steps, told, now)),
         input=pairs(record.input),
         output=pairs(record.output),
     )
+
+
+def _failed(steps: Sequence[WorkflowStep]) -> list[WorkflowStep]:
+    """Return the last attempt of each step that failed and was not mended by a retry."""
+    last = {step.name: step for step in steps}
+    return [step for step in last.values() if kind(step.status) == "bad"]
 
 
 def looks(whole: WorkflowExecution) -> dict[str, StepLook]:
