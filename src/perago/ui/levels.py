@@ -18,7 +18,7 @@ Page = Callable[[str, int], Sequence[ObjectInfo]]
 """Gives up to so many keys of the directory and below it that come after one."""
 MOST_ENTRIES: Final = 200
 MOST_WEIGHT: Final = 60_000
-_MOST_QUESTIONS: Final = 60
+_MOST_QUESTIONS: Final = 40
 """A page ends early rather than that a directory of crowded directories takes seconds."""
 STEP: Final = 256
 """So many keys are asked for at once."""
