@@ -77,7 +77,7 @@ def _file(request: Request, version: CommitView, info: ObjectInfo) -> Response:
 def page_of(version: CommitView, path: str) -> dict[str, Any]:
     """Return what the top of a page says of a version and a path."""
     return {
-        "title": f"{brief(path) or version.repository} at {version.ref[:40]}",
+        "title": f"{brief(path) or version.repository} at {version.name}",
         "version": version,
         "commit": version.commit,
         "at": path,

@@ -50,7 +50,7 @@ def compare(request: Request) -> Response:
     return html(
         request,
         "compare.html",
-        title=f"{old.ref[:40]} and {new.ref[:40]}",
+        title=f"{old.name} and {new.name}",
         old=old,
         new=new,
         at="",
@@ -90,7 +90,7 @@ def _file(request: Request, old: CommitView, new: CommitView, path: str) -> Resp
     return html(
         request,
         "compare.html",
-        title=f"{brief(path)}: {old.ref[:40]} and {new.ref[:40]}",
+        title=f"{brief(path)}: {old.name} and {new.name}",
         old=old,
         new=new,
         at=path,

@@ -14,7 +14,9 @@ from starlette.requests import Request
 from perago.errors import NotFoundError
 from perago.ports import Fetch
 from perago.protocol.values import Commit, ObjectInfo
+from perago.ui.fitting import cut
 from perago.ui.levels import Level, read_level
+from perago.ui.rendering import short
 from perago.ui.sources import PageSources
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 HEAD_BYTES: Final = 64 * 1024
 """So much of a file is looked at to see what it is."""
+_LONGEST_NAME: Final = 40
 
 
 def parts_of(raw_path: bytes) -> list[str]:
@@ -40,6 +43,11 @@ class CommitView:
     repository: str
     ref: str
     commit: Commit
+
+    @property
+    def name(self) -> str:
+        """What a page calls it: the name it was asked for by, or the beginning of its id."""
+        return short(self.ref) if self.ref == self.commit.id else cut(self.ref, _LONGEST_NAME)
 
     def level(self, directory: str, after: str) -> Level:
         """Read what lies right below a directory."""
