@@ -13,6 +13,7 @@ import pytest
 
 from perago.protocol.values import Commit
 from perago.ui.browse import commit_facts
+from perago.ui.rendering import segment
 from perago.ui.versions import parts_of
 from tests.ui.asking import Browser
 from tests.ui.contents import HTML, NAMES, PNG, SVG, parquet
@@ -334,6 +335,19 @@ def test_a_home_that_is_being_written_can_be_looked_at(browser: Browser) -> None
     finally:
         writer.join()
     assert len(paths(browser.page(MAIN, path="d/").text)) == 30
+
+
+def test_a_ref_may_hold_slashes_and_other_marks(browser: Browser) -> None:
+    """The embedded store has no such names, so the page says which it looked for."""
+    for sent, ref in (("a%2Fb", "a/b"), ("v1~2%5E", "v1~2^"), ("a%20b%3F", "a b?"), ("é", "é")):
+        for address in (f"/browse/embedded/lake/{sent}", f"/compare/embedded/lake/main/{sent}"):
+            answer = browser.page(address)
+            assert answer.status == 404
+            assert html.escape(f"{ref!r}").replace("&#x27;", "&#39;") in answer.text
+
+
+def test_links_keep_a_slash_of_a_name_together() -> None:
+    assert segment("a/b?c#d e%") == "a%2Fb%3Fc%23d%20e%25"
 
 
 def test_an_address_is_parted_as_it_was_sent() -> None:
