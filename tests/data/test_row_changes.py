@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago.data import row_changes as module
@@ -41,6 +41,7 @@ def table(found: Rows) -> pa.Table:
     )
 
 
+@settings(deadline=None)
 @given(rows, rows)
 def test_rows_are_counted_as_by_hand(old: Rows, new: Rows) -> None:
     found = compared(table(old), table(new), "k")

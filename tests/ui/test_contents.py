@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago.ui.contents import (
@@ -72,6 +72,7 @@ def test_a_character_that_was_cut_at_the_end_does_not_make_it_binary() -> None:
     assert text_of(content[:-1], whole=True) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), st.booleans())
 def test_any_bytes_are_a_text_or_none(content: bytes, whole: bool) -> None:
     found = text_of(content, whole=whole)

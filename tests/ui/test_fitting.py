@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago.protocol.values import ChangeSet
@@ -12,6 +12,7 @@ from perago.ui.fitting import cut, fitting, table_fitting, weight
 from perago.ui.rendering import render
 
 
+@settings(deadline=None)
 @given(st.text(max_size=50))
 def test_a_text_takes_as_much_as_was_counted(text: str) -> None:
     shown = render("refused.html", why=text)

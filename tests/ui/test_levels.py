@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago.protocol.values import ObjectInfo
@@ -59,6 +59,7 @@ names = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(names, st.sampled_from(["", "a/", "a/b/", "/"]), st.integers(1, 5), st.integers(1, 5))
 def test_every_entry_is_listed_once_whatever_the_size_of_pages(
     keys: list[str], directory: str, most: int, step: int
