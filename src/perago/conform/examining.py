@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from perago.conform.foreign_worker import ForeignWorker
+from perago.conform.leaks import LeakSearch
 from perago.conform.repository import FILES, CaseRepository, checksum
 from perago.conform.workflows import RETRY_SECONDS, TaskWorkflows, record_of
-from perago.errors import NotFoundError
+from perago.errors import NotFoundError, StoreError
 from perago.protocol.conformance import (
     Arrangement,
     AttemptRecord,
@@ -21,9 +22,11 @@ from perago.protocol.conformance import (
     Invariant,
     JournalEntry,
     at_rest,
+    execution_of,
     judge,
     looked_at,
 )
+from perago.protocol.kinds import FenceKind
 from perago.protocol.publication import is_intent
 from perago.protocol.values import Commit, WorkspaceInput
 
@@ -53,7 +56,11 @@ class CaseReport:
     def add(self, seen: Evidence) -> None:
         """Take what follows from evidence."""
         self.looked |= looked_at(seen)
-        self.broken += [found for found in judge(seen) if found not in self.broken]
+        row = seen.arranged.case.removeprefix(self.name).strip()
+        for one in judge(seen):
+            found = replace(one, text=f"{row}: {one.text}") if row else one
+            if found not in self.broken:
+                self.broken.append(found)
 
     def add_rest(self, seen: Evidence) -> None:
         """Take what a kill has left."""
@@ -68,11 +75,20 @@ class Examiner:
     repository: CaseRepository
     workflows: TaskWorkflows
     worker: ForeignWorker | None = None
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    leaks: LeakSearch = field(default_factory=LeakSearch, repr=False)
+    executions: dict[str, str] = field(default_factory=dict)
+    """Execution ids that were seen -> the staging branch they were seen in."""
 
-    def case(self, name: str) -> CaseTarget:
-        """Make the target of a case."""
-        return CaseTarget(self, name, self.repository.branch(name))
+    @property
+    def fence(self) -> FenceKind:
+        """Return the fence that the worker publishes with."""
+        return self.repository.fence
+
+    def case(
+        self, name: str, more: Mapping[str, str] | None = None, *, fenced: bool = True
+    ) -> CaseTarget:
+        """Make the target of a case; ``more`` are files below the prefix."""
+        return CaseTarget(self, name, self.repository.branch(name, more, fenced=fenced))
 
     def settle(self, seconds: float) -> Sequence[AttemptRecord]:
         """Wait until an attempt that is no longer wanted has done what it does.
@@ -119,7 +135,7 @@ class CaseTarget:
             workspace=workspace,
             prefix=self._repository.prefix,
             base=base,
-            wanted=self._wanted(base, more.pop("write", WRITE)),
+            wanted=self._wanted(base, more.pop("write", WRITE), more.pop("delete", DELETE)),
             before=more.pop("before", workspace.ref),
             fence=self._repository.fence,
             **more,
@@ -133,6 +149,7 @@ class CaseTarget:
         ended: bool,
         number: int = 0,
         others: Sequence[AttemptRecord] = (),
+        shown: Sequence[str] = (),
     ) -> Evidence:
         """Read both servers. ``others`` are attempts that the worker had to do meanwhile."""
         workflows, repository = self._examiner.workflows, self._repository
@@ -144,6 +161,10 @@ class CaseTarget:
         entries = [entry for _, entry in repository.runs() - self._runs]
         intents = [entry for entry in entries if self._is_intent(entry)]
         journal = [entry for entry in entries if entry not in intents and self._counts(entry)]
+        records = tuple(map(record_of, tasks))
+        made = {entry.branch for entry in journal if entry.event == "post-create-branch"}
+        staged = self._commit(head.metadata.get("perago.staging_commit", ""))
+        written = (head, staged) if staged else (head,)
         return Evidence(
             arranged=arranged,
             ended=ended,
@@ -151,37 +172,49 @@ class CaseTarget:
             history=repository.history(arranged.workspace),
             tree=repository.tree(head.id),
             dirty=repository.dirty(arranged.workspace),
-            attempts=tuple(map(record_of, tasks)),
+            attempts=records,
             others=tuple(others),
             journal=tuple(sorted(journal, key=lambda entry: (entry.event, entry.commit))),
             intents=len(intents),
             left=left,
-            texts=self._texts(tasks, (head,), left),
-            secrets=self._examiner.secrets,
+            staged=staged,
+            shown=tuple(shown),
+            reused=self._reused(made | {*left}, (*records, *others)),
+            leaks=tuple(self._examiner.leaks.among(self._texts(tasks, written, made | {*left}))),
         )
 
-    def plant(self, task: Mapping[str, Any]) -> Commit:
+    def plant(self, task: Mapping[str, Any], **other: str) -> Commit:
         """Publish on A what an attempt could have published before its completion was lost."""
-        prefix, mine = self._repository.prefix, record_of(task)
-        files = {
+        said = self.words(task, **other)
+        return self._repository.commit(self.workspace.branch, self.stray(), said)
+
+    def stray(self) -> dict[str, str]:
+        """Return the files of an abandoned publication."""
+        prefix = self._repository.prefix
+        return {
             f"{prefix}stray.txt": "from an abandoned publication\n",
             f"{prefix}change.txt": "changed by an abandoned publication\n",
         }
+
+    def words(self, task: Mapping[str, Any], **other: str) -> dict[str, str]:
+        """Return what a publication of an attempt says, with some of it changed."""
+        mine = record_of(task)
         said = {
-            "perago.phase": "confirm",
-            "perago.execution_id": "perago-conform",
-            "perago.logical_task_key": mine.logical_task_key,
-            "perago.task": self._examiner.workflows.task,
-            "perago.workflow_instance_id": mine.workflow_instance_id,
-            "perago.task_id": mine.task_id,
-            "perago.retry_count": str(mine.retry_count),
-            "perago.input_ref": self.workspace.ref,
-            "perago.target_branch": self.workspace.branch,
-            "perago.prefix": f"/{prefix}".rstrip("/") or "/",
-            "perago.expected_head": self.workspace.ref,
-            "perago.supersedes": "",
+            "phase": "confirm",
+            "execution_id": "perago-conform",
+            "logical_task_key": mine.logical_task_key,
+            "task": mine.task,
+            "workflow_instance_id": mine.workflow_instance_id,
+            "task_id": mine.task_id,
+            "retry_count": str(mine.retry_count),
+            "input_ref": self.workspace.ref,
+            "target_branch": self.workspace.branch,
+            "prefix": f"/{self._repository.prefix}".rstrip("/") or "/",
+            "expected_head": self.workspace.ref,
+            "supersedes": "",
+            **other,
         }
-        return self._repository.commit(self.workspace.branch, files, said)
+        return {f"perago.{name}": value for name, value in said.items()}
 
     def in_time(self, planted: Commit) -> bool:
         """Tell whether a commit came before the next attempt published."""
@@ -191,11 +224,13 @@ class CaseTarget:
         """Delete the target."""
         self._repository.drop(self.workspace.branch)
 
-    def _wanted(self, base: Mapping[str, str], write: Mapping[str, str]) -> dict[str, str]:
+    def _wanted(
+        self, base: Mapping[str, str], write: Mapping[str, str], delete: Sequence[str]
+    ) -> dict[str, str]:
         prefix = self._repository.prefix
         tree = {key: value for key, value in base.items() if key.startswith(prefix)}
         tree |= {f"{prefix}{path}": checksum(text) for path, text in write.items()}
-        return {key: value for key, value in tree.items() if key[len(prefix) :] not in DELETE}
+        return {key: value for key, value in tree.items() if key[len(prefix) :] not in {*delete}}
 
     def _counts(self, entry: JournalEntry) -> bool:
         """Leave out what this command did itself, and merges that did not land."""
@@ -212,15 +247,26 @@ class CaseTarget:
 
     def _merged(self, entry: JournalEntry) -> Commit | None:
         """Read the commit of a merge; a merge that lost a race has none."""
+        return self._commit(entry.commit)
+
+    def _commit(self, ref: str) -> Commit | None:
         try:
-            return self._repository.store.commit(self._repository.name, entry.commit)
-        except NotFoundError:
+            return self._repository.store.commit(self._repository.name, ref) if ref else None
+        except (NotFoundError, StoreError):
             return None
 
+    def _reused(
+        self, branches: Iterable[str], attempts: Sequence[AttemptRecord]
+    ) -> tuple[str, ...]:
+        """Return the staging branches whose execution id another one had before."""
+        seen = self._examiner.executions
+        found = [(name, execution_of(name, one)) for name in sorted(branches) for one in attempts]
+        return tuple(name for name, one in found if one and seen.setdefault(one, name) != name)
+
     def _texts(
-        self, tasks: Sequence[Mapping[str, Any]], commits: Sequence[Commit], left: Sequence[str]
+        self, tasks: Sequence[Mapping[str, Any]], commits: Sequence[Commit], made: Iterable[str]
     ) -> dict[str, str]:
-        found = {"the name of a branch": " ".join(left)}
+        found = {"the name of a branch": " ".join(made)}
         for commit in commits:
             said = json.dumps(dict(commit.metadata), ensure_ascii=False)
             found[f"commit {commit.id}"] = f"{commit.message} {said}"

@@ -1,17 +1,19 @@
 """The worker under examination as a process: started, killed with everything in it, started again.
 
-It is started without a shell, in a process group of its own. What it prints is not evidence; the
-end of it is shown when the worker ends although no one asked it to.
+It is started without a shell, in a process group of its own. What it prints is not evidence; it
+is kept in a file, whose end is shown when the worker ends although no one asked it to.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
@@ -33,7 +35,15 @@ class ForeignWorker:
             ) from None
         if not self._words:
             raise UsageError("--command is empty", remedy="name the program to start")
-        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        if shutil.which(self._words[0]) is None:
+            raise UsageError(
+                f"--command cannot be started: there is no program {self._words[0]!r}",
+                remedy="check the program's name",
+            )
+        output, name = tempfile.mkstemp(prefix="perago-conform-", suffix=".log")
+        self.output = Path(name)
+        """What it prints, both streams; deleted with :meth:`forget`."""
+        self._output: IO[bytes] = os.fdopen(output, "w+b")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -50,6 +60,10 @@ class ForeignWorker:
             raise UsageError(
                 f"--command cannot be started: {error.strerror}", remedy="check the program's name"
             ) from None
+
+    def forget(self) -> None:
+        """Delete what it printed."""
+        self.output.unlink(missing_ok=True)
 
     def kill(self) -> None:
         """End it at once, and everything it started that is still in its group."""
@@ -69,7 +83,7 @@ class ForeignWorker:
         self._process = None
         raise RuntimeConfigError(
             f"the worker ended by itself with exit code {code}{said}",
-            remedy="run its command alone and see why",
+            remedy=f"see what it printed in {self.output}, or run its command alone",
         )
 
     def __enter__(self) -> Self:

@@ -21,6 +21,8 @@ from perago.protocol.conformance import Expected
 _TRIES: Final = 3
 _MANY: Final = 60
 """Files, so that staging takes long enough to be met."""
+_RETRIES: Final = 3
+_LEASE_SECONDS: Final = 10
 _PAUSE_SECONDS: Final = 0.005
 _IN_BODY_SECONDS: Final = 0.5
 
@@ -75,7 +77,9 @@ def _kill_once(
     write = {**WRITE, **{f"many/{number}.txt": f"{number}\n" for number in range(_MANY)}}
     pause = PAUSE_SECONDS if met is _in_body else 0.0
     known = examiner.repository.all_branches()
-    workflow = workflows.start(target.given(params(write, pause_seconds=pause)), retries=1)
+    # The poll of the dead may be given the retry; its lease is short, and there are more.
+    given = target.given(params(write, pause_seconds=pause))
+    workflow = workflows.start(given, retries=_RETRIES, response_seconds=_LEASE_SECONDS)
     workflows.claimed(workflow)
     until = time.monotonic() + workflows.seconds
     while not met(target, examiner, known) and time.monotonic() < until:
@@ -83,6 +87,7 @@ def _kill_once(
             break
         time.sleep(_PAUSE_SECONDS)
     worker.kill()
+    workflows.note(f"killed {place}; the next attempt follows when the lease is over or taken away")
     first = workflows.attempts(workflow)[0]
     in_time = bool(first["status"] == "IN_PROGRESS")
     arranged = target.arranged(Expected.PUBLISHED, "P2", write=write, kills=1)
@@ -90,6 +95,6 @@ def _kill_once(
         report.add_rest(target.look(arranged, workflow, ended=True))
         workflows.take_away(first, f"the worker was killed {place}")
     worker.start()
-    ended = workflows.end(workflow, RETRIED_SECONDS + pause)
+    ended = workflows.end(workflow, 2 * (RETRIED_SECONDS + _LEASE_SECONDS) + pause)
     report.add(target.look(arranged, workflow, ended=ended))
     return in_time

@@ -10,15 +10,17 @@ import hashlib
 import time
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from perago.errors import AlreadyExistsError, StoreError, UsageError
+from perago.errors import AlreadyExistsError, NotFoundError, StoreError, UsageError
 from perago.protocol.conformance import JournalEntry, Tree
 from perago.protocol.kinds import FenceKind
 from perago.protocol.paths import ACTIONS
 from perago.protocol.values import Commit, WorkspaceInput
+from perago.stores.lakefs import moves
 from perago.stores.lakefs.admin import create_repository, default_branch
 from perago.stores.lakefs.client import Ask
 from perago.stores.lakefs.errors import Call
@@ -49,7 +51,9 @@ hooks:
       script: |
         local branch = action.branch_id
 """
+_COMMITTING: Final = frozenset({"pre-commit", "pre-merge"})
 _MOST_COMMITS: Final = 100
+_CONNECTIONS: Final = 8
 _SETTLE_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 0.05
 
@@ -82,37 +86,64 @@ class CaseRepository:
                 "perago repo init NAME --storage PLACE",
             ) from None
 
-    def branch(self, case: str) -> WorkspaceInput:
-        """Make the target of a case; its head is A."""
+    def branch(
+        self, case: str, more: Mapping[str, str] | None = None, *, fenced: bool = True
+    ) -> WorkspaceInput:
+        """Make the target of a case; its head is A. ``more`` are files below the prefix."""
         branch = f"conform-{self.run}-{len(self.branches)}-{case.replace(' ', '-')}"
-        self.branches.add(branch)
         root = self.store.head(self.name, default_branch(self.store.client, self.name))
-        path = path_of("repositories", self.name, "branches")
-        body = {"name": branch, "source": root.id}
-        ask = Ask("create branch", "POST", path, Call.CREATE, body=body, plain=True)
-        self.store.client.ask(ask)
-        files = {f"{self.prefix}{key}": text for key, text in FILES.items()}
+        self.fork(branch, root.id)
+        files = {f"{self.prefix}{key}": text for key, text in {**FILES, **(more or {})}.items()}
         files[f"{ACTIONS}/perago_conform.yaml"] = _JOURNAL
         if self.prefix:  # A prefix "ws" is not the beginning of "ws2" (D1).
             files |= {f"{self.prefix[:-1]}2/near.txt": "near\n", "elsewhere.txt": "elsewhere\n"}
         at = self.commit(branch, files, {}).id
-        if self.fence == "hard":
+        if self.fence == "hard" and fenced:
             at = install_fence(self.store, self.name, branch).head
         return WorkspaceInput(self.name, branch, "commit", at)
 
     def commit(self, branch: str, files: Mapping[str, str], metadata: Mapping[str, str]) -> Commit:
         """Write and commit on a branch directly, as no worker may."""
-        where = ("repositories", self.name, "branches", branch)
-        for key, text in files.items():
-            content = text.encode()
-            parts = [content] if content else []
-            query = {"path": key}
-            self.store.client.send(f"write {key}", path_of(*where, "objects"), query, parts)
+        self.write(branch, files)
+        path = path_of("repositories", self.name, "branches", branch, "commits")
         body = {"message": "perago conform", "metadata": dict(metadata)}
-        ask = Ask("commit", "POST", path_of(*where, "commits"), Call.CREATE, body=body)
-        made = str(self.store.client.ask(ask)["id"])
-        self.made.add(made)
-        return self.store.commit(self.name, made)
+        ask = Ask("commit", "POST", path, Call.CREATE, body=body)
+        return self._own(str(self.store.client.ask(ask)["id"]))
+
+    def write(self, branch: str, files: Mapping[str, str]) -> None:
+        """Write on a branch without a commit."""
+        path = path_of("repositories", self.name, "branches", branch, "objects")
+
+        def send(item: tuple[str, str]) -> None:
+            key, text = item
+            parts = [text.encode()] if text else []
+            self.store.client.send(f"write {key}", path, {"path": key}, parts)
+
+        with ThreadPoolExecutor(_CONNECTIONS) as pool:
+            list(pool.map(send, files.items()))
+
+    def fork(self, branch: str, ref: str) -> None:
+        """Make a branch of our own."""
+        self.branches.add(branch)
+        path = path_of("repositories", self.name, "branches")
+        body = {"name": branch, "source": ref}
+        ask = Ask("create branch", "POST", path, Call.CREATE, body=body, plain=True)
+        self.store.client.ask(ask)
+
+    def merge(self, source: str, branch: str, metadata: Mapping[str, str]) -> Commit:
+        """Merge with two parents, as the first half of a replacement does (K3)."""
+        body = {
+            "message": "perago conform",
+            "metadata": dict(metadata),
+            "strategy": "source-wins",
+            "allow_empty": True,
+        }
+        found = self.store.client.ask(moves.merge(self.name, source, branch, body))
+        return self._own(str(found["reference"]))
+
+    def _own(self, ref: str) -> Commit:
+        self.made.add(ref)
+        return self.store.commit(self.name, ref)
 
     def drop(self, branch: str) -> None:
         """Delete a branch; on a server that does not answer it stays."""
@@ -125,6 +156,13 @@ class CaseRepository:
     def head(self, workspace: WorkspaceInput) -> Commit:
         """Read the head of the target."""
         return self.store.head(self.name, workspace.branch)
+
+    def ref_of(self, branch: str) -> str:
+        """Read where a branch is; empty when it is gone."""
+        try:
+            return self.store.head(self.name, branch).id
+        except NotFoundError:
+            return ""
 
     def tree(self, ref: str) -> Tree:
         """List all objects of a commit with their checksums."""
@@ -145,10 +183,10 @@ class CaseRepository:
         """Return whether the target has uncommitted changes."""
         return self.store.dirty(self.name, workspace.branch)
 
-    def all_branches(self) -> frozenset[str]:
+    def all_branches(self, *, hidden: bool = True) -> frozenset[str]:
         """List every branch, hidden ones too."""
         path = path_of("repositories", self.name, "branches")
-        ask = Ask("list branches", "GET", path, query={"show_hidden": True})
+        ask = Ask("list branches", "GET", path, query={"show_hidden": hidden})
         return frozenset(str(item["id"]) for item in self.store.client.pages(ask))
 
     def left(self, known: frozenset[str], allowed: int) -> tuple[str, ...]:
@@ -166,7 +204,7 @@ class CaseRepository:
         return frozenset(
             (str(run["run_id"]), JournalEntry(run["event_type"], run["branch"], run["commit_id"]))
             for run in self.store.client.pages(Ask("read action runs", "GET", path))
-            if run["commit_id"] not in self.made or run["event_type"] != "pre-commit"
+            if run["commit_id"] not in self.made or run["event_type"] not in _COMMITTING
         )
 
 

@@ -12,12 +12,30 @@ from perago.conform.cases import CASES, ConformanceCase
 from perago.conform.examining import CaseReport, Examiner
 from perago.errors import UsageError
 from perago.protocol.conformance import MEANINGS, BrokenPromise, Invariant
+from perago.protocol.kinds import FenceKind
 
 LIMITS: Final = {
     Invariant.V6: "only the repository is looked at, not the files of the worker's machine",
-    Invariant.V8: "only the keys are looked for that this command itself uses",
+    Invariant.V8: "only the keys and addresses are looked for that this command itself uses",
 }
 """What stays unseen also where a promise was looked at."""
+UNSEEN: Final = (
+    "two readings of the head that differ (F3), and a Conductor that does not answer (F2, P2a)",
+    "answers that are lost or refused: sending again, settling, the margin (P6, P8, P9, P11)",
+    "whether C was merged by its id and verified afterwards (P5)",
+    "size and checksum of damaged downloads (D3); links and special files (S3)",
+    "whether a heartbeat reads the task and stops a lost body (W4), and reports are read back (R2)",
+    "directories, logs and environment of the worker; what it holds in memory between attempts",
+)
+"""What no case looks at, because servers that work do not show it."""
+UNSEEN_HARD: Final = (
+    "the probe, the reset to itself and the action runs of fence hard (K3): they leave no trace",
+)
+
+
+def unseen(fence: FenceKind) -> tuple[str, ...]:
+    """Return what is not looked at, whichever cases were done."""
+    return (*UNSEEN, *UNSEEN_HARD) if fence == "hard" else UNSEEN
 
 
 class PromiseState(StrEnum):

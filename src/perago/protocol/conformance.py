@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Final
 
+from perago.protocol.audit_check import PublishedWords, wrong_words
 from perago.protocol.kinds import FenceKind
 from perago.protocol.values import Commit, Status, WorkspaceInput
 
 CONFORM: Final = "perago conform"
 """How a reason begins that ``perago conform`` itself wrote, in the place of a dead worker."""
-_STAGING: Final = re.compile(
-    r"perago-staging-[A-Za-z0-9_-]+-seq-\d+-iteration-\d+-task-id-[A-Za-z0-9_-]+-retry-\d+-exec-[A-Za-z0-9_-]+"
-)
+PROBE: Final = "perago-probe-"
+"""How the name of a branch begins on which fence ``hard`` is tried."""
+_EXECUTION: Final = re.compile(r"[A-Za-z0-9_-]{1,48}")
+_OUTPUT: Final = frozenset({"workspace", "result"})
 _SHOWN: Final = 3
 
 Tree = Mapping[str, str]
@@ -74,6 +76,9 @@ class AttemptRecord:
     reason: str = ""
     workflow_instance_id: str = ""
     logical_task_key: str = ""
+    task: str = ""
+    staging: str = ""
+    """What the names of its staging branches begin with: all but the id of the execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,16 @@ class Arrangement:
     """The status of a refusal."""
     kills: int = 0
     fence: FenceKind = "head"
+    dirty: bool = False
+    """Uncommitted changes were left on the target on purpose."""
+    early: bool = False
+    """It is to be refused before anything is staged."""
+
+    @property
+    def base_ref(self) -> str:
+        """Return the commit that a publication comes after: A, or under ``lineage`` H (K2)."""
+        superseding = self.fence == "lineage" and self.planted
+        return self.before if superseding else self.workspace.ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +143,14 @@ class Evidence:
     """Merges that were the first half of a conditional replacement (K3)."""
     left: tuple[str, ...] = ()
     """Branches that were not there before the case."""
-    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Where the worker's words are kept -> the words."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    staged: Commit | None = None
+    """What the head names as its staging commit; None when there is no such commit."""
+    shown: tuple[str, ...] = ()
+    """Private branches that were listed although they have to be hidden."""
+    reused: tuple[str, ...] = ()
+    """Private branches with the execution id of an earlier one."""
+    leaks: tuple[str, ...] = ()
+    """Where a key or the address of a server was found, as sentences without it."""
 
     @property
     def completed(self) -> tuple[AttemptRecord, ...]:
@@ -151,7 +171,10 @@ def judge(seen: Evidence) -> list[BrokenPromise]:
     """Return what is broken; nothing means that all that was looked at holds."""
     if not seen.ended:
         return [BrokenPromise(Invariant.V5, "G2", _open(seen))]
-    checks = (_history, _outputs, _accepted, _trees, _retries, _outside, _branches, _keys, _reasons)
+    checks = (
+        *(_history, _merges, _untouched, _outputs, _accepted, _words, _trees, _retries, _leases),
+        *(_outside, _branches, _keys, _reasons),
+    )
     return [found for check in checks for found in check(seen)]
 
 
@@ -202,27 +225,56 @@ def _history(seen: Evidence) -> Iterator[BrokenPromise]:
         text = f"input {where.workspace.ref} is no longer in the target's history"
         yield BrokenPromise(Invariant.V1, where.rule, text)
         return
+    superseding = where.fence == "lineage" and where.expected is Expected.PUBLISHED
     over = [commit.id for commit in history if commit.id in where.planted]
-    if over:
+    if over and not superseding:
         text = f"abandoned publication {over[0]} is still in the target's history"
         yield BrokenPromise(Invariant.V1, where.rule, text)
         return
     most = 1 if where.expected is Expected.PUBLISHED else 0
-    if len(history) > most:
-        text = f"the target has {len(history)} commits after A, at most {most} allowed"
+    if len(history) - len(over) > most:
+        text = f"the target has {len(history)} commits after A, at most {most + len(over)} allowed"
         yield BrokenPromise(Invariant.V1, where.rule, text)
-    elif history and history[0].parents != (where.workspace.ref,):
-        text = f"{history[0].id} has the parents {', '.join(history[0].parents)}, not A alone"
-        yield BrokenPromise(Invariant.V1, "P1", text)
-    merged = [
-        entry.commit
-        for entry in seen.journal
-        if entry.event == "pre-merge" and entry.branch == where.workspace.branch
-        if entry.commit != seen.head.id
-    ]
-    if len(merged) > where.kills:
-        text = f"{merged[0]} was published as well, by an attempt that had to be refused"
+    elif history and history[0].parents != (where.base_ref,):
+        text = f"{history[0].id} has the parents {', '.join(history[0].parents)}"
+        text += f", expected {where.base_ref} alone"
+        yield BrokenPromise(Invariant.V1, "K2" if superseding and over else "P1", text)
+
+
+def _merges(seen: Evidence) -> Iterator[BrokenPromise]:
+    """See that the target was moved by one act of one attempt (V1)."""
+    where = seen.arranged
+    if where.expected not in {Expected.PUBLISHED, Expected.KEPT}:
+        return
+    if seen.head.id == where.before and not seen.completed:
+        return
+    merged = _merged(seen)
+    others = [commit for commit in merged if commit != seen.head.id]
+    if len(others) > where.kills:
+        text = f"{others[0]} was published as well, by an attempt that had to be refused"
         yield BrokenPromise(Invariant.V1, where.rule, text)
+    if where.planted and where.fence == "head" and seen.head.id in merged:
+        text = f"{seen.head.id} was merged after the target had been moved: two visible acts"
+        yield BrokenPromise(Invariant.V1, where.rule, text)
+
+
+def _merged(seen: Evidence) -> list[str]:
+    """Return the commits that were merged into the target."""
+    target = seen.arranged.workspace.branch
+    return [e.commit for e in seen.journal if e.event == "pre-merge" and e.branch == target]
+
+
+def _untouched(seen: Evidence) -> Iterator[BrokenPromise]:
+    """See that nothing was staged where nothing is to be written (V1)."""
+    where = seen.arranged
+    if not where.early and where.expected is not Expected.KEPT:
+        return
+    for entry in seen.journal:
+        made = entry.event in {"post-create-branch", "pre-commit"}
+        if made and entry.branch != where.workspace.branch and not entry.branch.startswith(PROBE):
+            what = "a commit was made on" if entry.event == "pre-commit" else "there was"
+            text = f"{what} branch {entry.branch}, although nothing is to be written"
+            yield BrokenPromise(Invariant.V1, where.rule, text)
 
 
 def _outputs(seen: Evidence) -> Iterator[BrokenPromise]:
@@ -247,6 +299,9 @@ def _outputs(seen: Evidence) -> Iterator[BrokenPromise]:
             yield BrokenPromise(Invariant.V2, "S2", text)
         if not isinstance(one.output.get("result"), Mapping):
             yield BrokenPromise(Invariant.V2, "I3", "output.result is not an object")
+        if more := sorted(one.output.keys() - _OUTPUT):
+            text = f"the output has more than workspace and result: {_some(more)}"
+            yield BrokenPromise(Invariant.V2, "I3", text)
 
 
 def _accepted(seen: Evidence) -> Iterator[BrokenPromise]:
@@ -260,28 +315,48 @@ def _accepted(seen: Evidence) -> Iterator[BrokenPromise]:
     if where.fence == "hard" and where.planted and seen.completed and not seen.intents:
         text = "the target was moved without a condition that the server checks"
         yield BrokenPromise(Invariant.V3, "K3", text)
+
+
+def _words(seen: Evidence) -> Iterator[BrokenPromise]:
+    """Compare what the published commit says with what it has to say (V3)."""
+    where = seen.arranged
     for one in seen.completed if where.expected is Expected.PUBLISHED else ():
-        said = seen.head.metadata
-        names = {
-            "perago.workflow_instance_id": one.workflow_instance_id,
-            "perago.logical_task_key": one.logical_task_key,
-            "perago.task_id": one.task_id,
-            "perago.retry_count": str(one.retry_count),
-        }
-        wrong = [name for name, value in names.items() if said.get(name) != value]
-        if not said.get("perago.execution_id"):
-            wrong.append("perago.execution_id")
-        if wrong:
+        # K2: what an earlier attempt published may be the result of this one, too.
+        maker = next((a for a in seen.attempts if _made(a, seen.head)), one)
+        attempt = maker if where.fence == "lineage" and where.kills else one
+        said = PublishedWords(
+            identity={
+                "perago.workflow_instance_id": attempt.workflow_instance_id,
+                "perago.logical_task_key": attempt.logical_task_key,
+                "perago.task": attempt.task,
+                "perago.task_id": attempt.task_id,
+                "perago.retry_count": str(attempt.retry_count),
+                "perago.input_ref": where.workspace.ref,
+                "perago.target_branch": where.workspace.branch,
+                "perago.prefix": f"/{where.prefix}".rstrip("/") or "/",
+            },
+            staging=attempt.staging,
+            input_ref=where.workspace.ref,
+            base_ref=where.base_ref,
+        )
+        merged = seen.head.id in _merged(seen)
+        if wrong := wrong_words(said, seen.head, seen.staged, merged=merged):
             text = f"the published commit lacks the right {', '.join(wrong)}"
             why = "no attempt can ask whether it was accepted"
             yield BrokenPromise(Invariant.V3, "S5", f"{text}: {why}")
 
 
+def _made(one: AttemptRecord, commit: Commit) -> bool:
+    return commit.metadata.get("perago.task_id") == one.task_id
+
+
 def _trees(seen: Evidence) -> Iterator[BrokenPromise]:
     """See that the target holds one whole tree, made in private (V4)."""
     where = seen.arranged
-    if seen.dirty:
+    if seen.dirty and not where.dirty:
         yield BrokenPromise(Invariant.V4, "P4", "the target has uncommitted changes")
+    if where.dirty and not seen.dirty:
+        yield BrokenPromise(Invariant.V4, "P4", "uncommitted changes of others are gone")
     for entry in seen.journal:
         if entry.event == "pre-commit" and entry.branch == where.workspace.branch:
             text = f"commit {entry.commit} was made on the target itself: others saw it grow"
@@ -302,6 +377,14 @@ def _retries(seen: Evidence) -> Iterator[BrokenPromise]:
     last = seen.attempts[-1] if seen.attempts else None
     why = f"{last.status}: {last.reason}" if last else "there was no attempt"
     yield BrokenPromise(Invariant.V5, where.rule, f"no attempt could complete ({why})")
+
+
+def _leases(seen: Evidence) -> Iterator[BrokenPromise]:
+    """See that the lease was extended while the body worked (V5)."""
+    for one in seen.attempts if not seen.arranged.kills else ():
+        if one.status == Status.TIMED_OUT:
+            text = f"attempt {one.task_id} timed out: its lease was not extended"
+            yield BrokenPromise(Invariant.V5, "W4", text)
 
 
 def _outside(seen: Evidence) -> Iterator[BrokenPromise]:
@@ -325,24 +408,30 @@ def _branches(seen: Evidence) -> Iterator[BrokenPromise]:
         if name != target and not _is_staging(name, (*seen.attempts, *seen.others)):
             text = f"branch {name} is not named after the attempt that made it"
             yield BrokenPromise(Invariant.V7, "S1", text)
+    for name in seen.shown:
+        yield BrokenPromise(Invariant.V7, "S1", f"branch {name} is not hidden")
+    for name in seen.reused:
+        text = f"branch {name} has the execution id of an earlier one: it has to be new"
+        yield BrokenPromise(Invariant.V7, "S1", text)
     if len(seen.left) > seen.arranged.kills:
         text = f"left behind: {_some(sorted(seen.left))}"
         yield BrokenPromise(Invariant.V7, "S4", text)
 
 
+def execution_of(name: str, one: AttemptRecord) -> str | None:
+    """Return the execution id in the name of a staging branch of an attempt; None if it is none."""
+    found = name[len(one.staging) :] if one.staging and name.startswith(one.staging) else ""
+    return found if _EXECUTION.fullmatch(found) else None
+
+
 def _is_staging(name: str, attempts: Iterable[AttemptRecord]) -> bool:
-    if name.startswith("perago-probe-"):  # Fence hard is tried on such a branch.
-        return True
-    return bool(_STAGING.fullmatch(name)) and any(
-        f"-task-id-{one.task_id}-retry-{one.retry_count}-" in name for one in attempts
-    )
+    return name.startswith(PROBE) or any(execution_of(name, one) for one in attempts)
 
 
 def _keys(seen: Evidence) -> Iterator[BrokenPromise]:
-    """Look for keys in everything that the worker wrote (V8); the key itself is not repeated."""
-    for place, text in seen.texts.items():
-        if any(secret and secret in text for secret in seen.secrets):
-            yield BrokenPromise(Invariant.V8, "I7", f"{place} holds a key")
+    """Tell where keys were found in what the worker wrote (V8)."""
+    for sentence in seen.leaks:
+        yield BrokenPromise(Invariant.V8, "I7", sentence)
 
 
 def _reasons(seen: Evidence) -> Iterator[BrokenPromise]:
@@ -353,6 +442,9 @@ def _reasons(seen: Evidence) -> Iterator[BrokenPromise]:
             yield BrokenPromise(
                 Invariant.V9, "R1", f"attempt {one.task_id} failed without a reason"
             )
+        elif len(one.reason.strip().splitlines()) > 1:
+            text = f"the reason of attempt {one.task_id} has several lines"
+            yield BrokenPromise(Invariant.V9, "R1", text)
     last = seen.attempts[-1] if seen.attempts else None
     if where.expected is not Expected.REFUSED or last is None or not _of_worker(last):
         return
