@@ -29,12 +29,18 @@ JSON = Any
 CALL_SECONDS = 60.0
 AMBIGUOUS = {408, 499, 500, 502, 503, 504}
 MARGIN_READS = 20
+PAGE = 1000
+LONGEST_PART = 48
 
 
 class RefusedError(Exception):
     """The attempt ends without success; Conductor may try again."""
 
     status = "FAILED"
+
+
+class LostError(RefusedError):
+    """The attempt is another's, or over: there is nothing to report."""
 
 
 class TerminalError(RefusedError):
@@ -106,7 +112,7 @@ class LakeFS:
     def pages(self, path: str) -> list[JSON]:
         found, after = [], ""
         while True:
-            page = self.ask("GET", f"{path}&amount=1000&after={quote(after, safe='')}")
+            page = self.ask("GET", f"{path}&amount={PAGE}&after={quote(after, safe='')}")
             found += page["results"]
             if not page["pagination"]["has_more"]:
                 return found
@@ -126,8 +132,9 @@ class Attempt:
         self.execution = uuid.uuid4().hex
         self.key = f"{self.workflow}:{self.reference}:{self.iteration}"
         self.staging = (
-            f"perago-staging-{self.workflow}-{self.reference}-seq-{task.get('seq') or 0}"
-            f"-iteration-{self.iteration}-task-id-{self.id}-retry-{self.retry}-exec-{self.execution}"
+            f"perago-staging-{part(self.workflow)}-{part(self.reference)}"
+            f"-seq-{task.get('seq') or 0}-iteration-{self.iteration}"
+            f"-task-id-{part(self.id)}-retry-{self.retry}-exec-{self.execution}"
         )
         self.phase = "input"
         self.workspace: dict[str, str] = {}
@@ -135,11 +142,11 @@ class Attempt:
 
     @property
     def repository(self) -> str:
-        return f"/repositories/{self.workspace['repository']}"
+        return f"/repositories/{quote(self.workspace['repository'], safe='')}"
 
     @property
     def target(self) -> str:
-        return f"{self.repository}/branches/{self.workspace['branch']}"
+        return f"{self.repository}/branches/{quote(self.workspace['branch'], safe='')}"
 
     @property
     def a(self) -> str:
@@ -185,9 +192,13 @@ class Worker:
         heartbeat.start()
         try:
             status, output, reason = "COMPLETED", self.transact(attempt), ""
+        except LostError as error:
+            sys.stderr.write(f"{attempt.id}: {error}\n")
+            return
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
             status = error.status if isinstance(error, RefusedError) else "FAILED"
-            output, reason = {}, f"{attempt.phase}: {type(error).__name__}: {error}"[:500]
+            words = f"{attempt.phase}: {type(error).__name__}: {error}"
+            output, reason = {}, " ".join(words.split())[:500]
         finally:
             over.set()
             heartbeat.join()
@@ -292,7 +303,7 @@ class Worker:
             marker = path.endswith("/") and not item.get("size_bytes")
             if item["path_type"] != "object" or item["path"].startswith("_lakefs_actions/"):
                 continue
-            if not marker and path != ".perago-attempt.json":
+            if not marker and path.rpartition("/")[2] != ".perago-attempt.json":
                 files[path] = item
         return files
 
@@ -340,9 +351,9 @@ class Worker:
         found = self.conductor.task(attempt.id)
         for name in ("workflowInstanceId", "taskId", "retryCount", "startTime"):
             if found is None or found[name] != attempt.task[name]:
-                raise RefusedError(f"the attempt is no longer current: {name}")
+                raise LostError(f"the attempt is no longer current: {name}")
         if found["status"] != "IN_PROGRESS":
-            raise RefusedError(f"the attempt is no longer current: it is {found['status']}")
+            raise LostError(f"the attempt is no longer current: it is {found['status']}")
 
     def stage(
         self, attempt: Attempt, directory: Path, before: dict[str, str], after: dict[str, str]
@@ -366,8 +377,9 @@ class Worker:
                 content = (directory / path).read_bytes()
                 self.lakefs.raw("POST", f"{where}/objects?{query}", content)
         gone = [self.prefix + path for path in before if path not in after]
-        if gone:
-            self.lakefs.ask("POST", f"{where}/objects/delete", {"paths": gone})
+        for start in range(0, len(gone), PAGE):
+            paths = {"paths": gone[start : start + PAGE]}
+            self.lakefs.ask("POST", f"{where}/objects/delete", paths)
         metadata = {
             "perago.phase": "try",
             **attempt.identity(),
@@ -501,19 +513,34 @@ def md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
+def part(text: str) -> str:
+    """Keep what may be in the name of a branch; what is changed or cut carries a digest."""
+    clean = re.sub(r"[^A-Za-z0-9_-]", "_", text)
+    if clean == text and len(text) <= LONGEST_PART:
+        return text
+    return f"{clean[: LONGEST_PART - 11]}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def fold(path: str) -> str:
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", path).casefold())
+
+
 def check_names(files: Mapping[str, JSON]) -> None:
+    """Refuse what could not be a file everywhere, alone or beside the others (D2)."""
     seen: dict[str, str] = {}
     for path in files:
         parts = path.split("/")
-        bad = any(part in {"", ".", ".."} or len(part.encode()) > 255 for part in parts)
+        bad = any(one in {"", ".", ".."} or len(one.encode()) > 255 for one in parts)
         if bad or re.search(r"[\x00\\]", path):
             raise RefusedError(f"object {path!a} cannot be a file")
-        twin = unicodedata.normalize("NFC", path).casefold()
-        if twin in seen:
-            raise RefusedError(f"objects {path!a} and {seen[twin]!a} differ only in case or form")
-        seen[twin] = path
+        for count in range(1, len(parts)):
+            directory = "/".join(parts[:count]) + "/"
+            if seen.setdefault(fold(directory), directory) != directory:
+                raise RefusedError(f"directory {directory!a} differs from another only in case")
+        if seen.setdefault(fold(path), path) != path:
+            raise RefusedError(f"object {path!a} differs from another only in case or form")
     for path in files:
-        if any(other.startswith(f"{path}/") for other in files):
+        if f"{fold(path)}/" in seen:
             raise RefusedError(f"object {path!a} is a file and a directory")
 
 

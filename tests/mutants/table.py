@@ -969,8 +969,8 @@ MUTANTS = (
         "Q17",
         "a stale publication is overlooked",
         f"{_PROTOCOL}/conformance.py",
-        "if len(merged) > where.kills:",
-        "if len(merged) > 9:",
+        "if len(others) > where.kills:",
+        "if len(others) > 9:",
         "tests/protocol/test_conformance.py",
     ),
     Mutant(
@@ -993,8 +993,8 @@ MUTANTS = (
         "Q17",
         "keys are not looked for",
         f"{_PROTOCOL}/conformance.py",
-        "if any(secret and secret in text for secret in seen.secrets):",
-        "if False:",
+        "    for sentence in seen.leaks:\n",
+        "    for sentence in ():\n",
         "tests/protocol/test_conformance.py",
     ),
     Mutant(

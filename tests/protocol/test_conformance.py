@@ -17,6 +17,7 @@ from perago.protocol.conformance import (
     Invariant,
     JournalEntry,
     at_rest,
+    execution_of,
     judge,
     looked_at,
 )
@@ -27,14 +28,29 @@ WORKSPACE = WorkspaceInput("repo", "main", "commit", A)
 BASE = {"ws/old.txt": "1", "ws2/near.txt": "2", "other.txt": "3"}
 WANTED = {"ws/old.txt": "1", "ws/new.txt": "4"}
 STAGING = "perago-staging-w-step0-seq-1-iteration-0-task-id-t0-retry-0-exec-e0"
+C = "d" * 64
 IDENTITY = {
+    "perago.phase": "try",
     "perago.execution_id": "e0",
     "perago.workflow_instance_id": "w",
     "perago.logical_task_key": "w:step0:0",
+    "perago.task": "name",
     "perago.task_id": "t0",
     "perago.retry_count": "0",
+    "perago.input_ref": A,
+    "perago.target_branch": "main",
+    "perago.prefix": "/ws",
+    "perago.staging_branch": STAGING,
 }
-PUBLICATION = Commit(X, (A,), metadata=IDENTITY)
+CONFIRM = {
+    **IDENTITY,
+    "perago.phase": "confirm",
+    "perago.staging_commit": C,
+    "perago.expected_head": A,
+    "perago.supersedes": "",
+}
+STAGED = Commit(C, (A,), metadata=IDENTITY)
+PUBLICATION = Commit(X, (A,), metadata=CONFIRM)
 
 
 def output(ref: str) -> dict[str, Any]:
@@ -44,7 +60,14 @@ def output(ref: str) -> dict[str, Any]:
 def completed(ref: str = X, **more: Any) -> AttemptRecord:
     given = {"task_id": "t0", "retry_count": 0, "status": "COMPLETED", "output": output(ref)}
     return AttemptRecord(
-        **{**given, "workflow_instance_id": "w", "logical_task_key": "w:step0:0", **more}
+        **{
+            **given,
+            "workflow_instance_id": "w",
+            "logical_task_key": "w:step0:0",
+            "task": "name",
+            "staging": STAGING.removesuffix("e0"),
+            **more,
+        }
     )
 
 
@@ -75,9 +98,10 @@ def published(**more: Any) -> Evidence:
         tree=tree,
         dirty=False,
         attempts=(completed(),),
+        staged=STAGED,
         journal=(
             JournalEntry("post-create-branch", STAGING, A),
-            JournalEntry("pre-commit", STAGING, "d" * 64),
+            JournalEntry("pre-commit", STAGING, C),
             JournalEntry("pre-merge", "main", X),
         ),
     )
@@ -181,7 +205,61 @@ CASES: dict[str, tuple[Evidence, str, str]] = {
         "S1",
     ),
     "a branch that is left": (published(left=(STAGING,)), "V7", "S4"),
-    "a key in a log": (published(texts={"the log": "key=xyz"}, secrets=("xyz",)), "V8", "I7"),
+    "a key in a log": (published(leaks=("the log holds a key",)), "V8", "I7"),
+    "two visible acts": (
+        published(arranged=arranged(planted=frozenset({H}), before=H, rule="P2")),
+        "V1",
+        "P2",
+    ),
+    "a branch for nothing": (
+        kept(journal=(JournalEntry("post-create-branch", STAGING, A),)),
+        "V1",
+        "N1",
+    ),
+    "a commit for nothing": (kept(journal=(JournalEntry("pre-commit", STAGING, C),)), "V1", "N1"),
+    "a refused input is staged": (
+        refused(
+            arranged=arranged(Expected.REFUSED, rule="I2", before=H, early=True),
+            journal=(JournalEntry("post-create-branch", STAGING, A),),
+        ),
+        "V1",
+        "I2",
+    ),
+    "a third key": (
+        published(attempts=(completed(output={**output(X), "more": 1}),)),
+        "V2",
+        "I3",
+    ),
+    "no staging commit": (published(staged=None), "V3", "S5"),
+    "a staging commit of another": (published(staged=replace(STAGED, parents=(H,))), "V3", "S5"),
+    "a staging commit that says something else": (
+        published(staged=replace(STAGED, metadata={**IDENTITY, "perago.phase": "confirm"})),
+        "V3",
+        "S5",
+    ),
+    "fence hard is not tried": (
+        published(arranged=arranged(fence="hard", probing=True)),
+        "V3",
+        "K3",
+    ),
+    "others' uncommitted changes are gone": (
+        refused(arranged=arranged(Expected.REFUSED, rule="P4", before=H, dirty=True)),
+        "V4",
+        "P4",
+    ),
+    "a lease that ended": (
+        published(attempts=(failed(status="TIMED_OUT"), completed())),
+        "V5",
+        "W4",
+    ),
+    "a branch that is not hidden": (published(shown=(STAGING,)), "V7", "S1"),
+    "an execution id that was there before": (published(reused=(STAGING,)), "V7", "S1"),
+    "a reason of several lines": (refused(attempts=(failed("one\ntwo"),)), "V9", "R1"),
+    "lineage: not on what it supersedes": (
+        published(arranged=arranged(planted=frozenset({H}), before=H, fence="lineage")),
+        "V1",
+        "P1",
+    ),
     "no reason": (refused(attempts=(failed(" "),)), "V9", "R1"),
     "another status": (
         refused(attempts=(failed(status="FAILED_WITH_TERMINAL_ERROR"),)),
@@ -250,7 +328,59 @@ def test_after_a_kill_the_target_holds_a_or_the_whole_result(
     assert bool(at_rest(published(**more))) is broken
 
 
-def test_a_key_that_is_found_is_not_repeated() -> None:
-    (found,) = judge(published(texts={"the log": "key=xyz"}, secrets=("xyz", "")))
-    assert "xyz" not in found.text
-    assert "xyz" not in repr(published(texts={"the log": "key=xyz"}, secrets=("xyz",)))
+@pytest.mark.parametrize("name", [*CONFIRM])
+def test_every_word_of_a_publication_is_compared(name: str) -> None:
+    wrong = Commit(X, (A,), metadata={**CONFIRM, name: "wrong"})
+    # What it names as its staging commit is read, and is then another one, or none.
+    staged = None if name == "perago.staging_commit" else STAGED
+    (found,) = judge(published(head=wrong, history=(wrong,), staged=staged))
+    assert (found.invariant, found.rule) == (Invariant.V3, "S5")
+    assert name in found.text
+
+
+def test_the_commit_that_replaces_is_c_itself() -> None:
+    where = arranged(planted=frozenset({H}), before=H, rule="P2")
+    head = replace(STAGED, id=C)
+    seen = published(
+        arranged=where,
+        head=head,
+        history=(head,),
+        staged=None,
+        attempts=(completed(C),),
+        journal=(JournalEntry("post-create-branch", STAGING, A),),
+    )
+    assert judge(seen) == []
+    merged = replace(head, metadata=CONFIRM)
+    (found,) = judge(replace(seen, head=merged, history=(merged,)))
+    assert "perago.phase" in found.text
+
+
+def test_lineage_publishes_on_what_it_supersedes() -> None:
+    where = arranged(planted=frozenset({H}), before=H, fence="lineage", rule="K2")
+    said = {**CONFIRM, "perago.expected_head": H, "perago.supersedes": H}
+    head = Commit(X, (H,), metadata=said)
+    staged = replace(STAGED, parents=(H,))
+    seen = published(arranged=where, head=head, history=(head, ABANDONED), staged=staged)
+    assert judge(seen) == []
+    (found,) = judge(replace(seen, head=replace(head, metadata=CONFIRM)))
+    assert (found.rule, "perago.supersedes" in found.text) == ("S5", True)
+
+
+def test_lineage_may_complete_with_what_a_dead_attempt_published() -> None:
+    where = arranged(fence="lineage", kills=1)
+    dead = replace(completed(), status="TIMED_OUT", output={})
+    retry = completed(task_id="t1", retry_count=1, staging="another")
+    assert judge(published(arranged=where, attempts=(dead, retry))) == []
+
+
+def test_changes_that_were_left_on_purpose_are_no_complaint() -> None:
+    where = arranged(Expected.REFUSED, rule="P4", before=H, dirty=True)
+    assert judge(refused(arranged=where, dirty=True)) == []
+
+
+@pytest.mark.parametrize("name", ["", "-", "x" * 49, "a b"])
+def test_an_execution_id_is_the_rest_of_the_name_and_not_too_long(name: str) -> None:
+    one = completed()
+    assert execution_of(STAGING, one) == "e0"
+    assert (execution_of(one.staging + name, one) is None) is (name != "-")
+    assert execution_of(STAGING, replace(one, staging="")) is None

@@ -29,7 +29,7 @@ UNSEEN: Final = (
 )
 """What no case looks at, because servers that work do not show it."""
 UNSEEN_HARD: Final = (
-    "the probe, the reset to itself and the action runs of fence hard (K3): they leave no trace",
+    "the reset to itself and the reading of action runs under fence hard (K3): they leave no trace",
 )
 
 

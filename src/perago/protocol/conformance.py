@@ -116,6 +116,8 @@ class Arrangement:
     """Uncommitted changes were left on the target on purpose."""
     early: bool = False
     """It is to be refused before anything is staged."""
+    probing: bool = False
+    """It is the first attempt of a worker under ``hard``: the fence has to be tried (K3)."""
 
     @property
     def base_ref(self) -> str:
@@ -314,6 +316,9 @@ def _accepted(seen: Evidence) -> Iterator[BrokenPromise]:
             yield BrokenPromise(Invariant.V3, where.rule, text)
     if where.fence == "hard" and where.planted and seen.completed and not seen.intents:
         text = "the target was moved without a condition that the server checks"
+        yield BrokenPromise(Invariant.V3, "K3", text)
+    if where.probing and not any(entry.branch.startswith(PROBE) for entry in seen.journal):
+        text = "fence hard was not tried before the first attempt"
         yield BrokenPromise(Invariant.V3, "K3", text)
 
 
