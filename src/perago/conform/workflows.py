@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from perago.brokers.conductor.client import Ask, ConductorClient
 from perago.brokers.conductor.errors import Call
 from perago.brokers.conductor.mapping import attempt_of
-from perago.errors import RuntimeConfigError
+from perago.errors import BrokerError, RuntimeConfigError
 from perago.protocol.conformance import CONFORM, AttemptRecord
 from perago.protocol.names import staging_branch
 from perago.transfer.wire import path_of
@@ -156,8 +157,9 @@ class TaskWorkflows:
         )
 
     def terminate(self, workflow_id: str) -> None:
-        """End a workflow, whatever its tasks do."""
-        self.client.terminate(workflow_id, f"{CONFORM}: ended on purpose")
+        """End a workflow, whatever its tasks do; one that has ended stays as it is."""
+        with suppress(BrokerError):
+            self.client.terminate(workflow_id, f"{CONFORM}: ended on purpose")
 
     def rerun(self, task: Mapping[str, Any]) -> bool:
         """Have a task handed out a second time, and take it; tell whether it was ours to take.
