@@ -52,6 +52,7 @@ LATER: Final = (
     "tests/conform/test_conform.py::test_a_broken_worker_fails_for_the_right_reason[LookingAt",
     "tests/conform/test_conform.py::test_a_broken_worker_fails_for_the_right_reason[NotAsking",
     "tests/conform/test_conform.py::test_a_broken_worker_fails_for_the_right_reason[ReadingOne",
+    "tests/conform/test_conform.py::test_a_broken_worker_fails_for_the_right_reason[ReportingWhat",
     "tests/conform/test_conform.py::test_a_broken_worker_fails_for_the_right_reason[TakingTwins",
     "tests/spark/test_cluster.py::test_x4_the_same_task_passes_unchanged_and_is_published[local-",
     "tests/spark/test_cluster.py::test_x4_the_same_task_passes_unchanged_and_is_published[connect",

@@ -144,6 +144,16 @@ class LookingAtStatusOnly(Worker):
             raise LostError("the attempt is over")
 
 
+class ReportingWhatIsLost(Worker):
+    """Reports that it lost the attempt, for a task that another execution has by now (F1)."""
+
+    def fence(self, attempt: Attempt) -> None:
+        try:
+            super().fence(attempt)
+        except LostError as error:
+            raise RefusedError(str(error)) from None
+
+
 class ResettingOverChanges(Worker):
     """Hard-resets the target without looking for uncommitted changes (P4)."""
 
@@ -338,6 +348,7 @@ BROKEN: Mapping[str, type[Worker]] = {
         Anonymous,
         FencingOnce,
         LookingAtStatusOnly,
+        ReportingWhatIsLost,
         ResettingOverChanges,
         NotAsking,
         BlindToHalves,

@@ -313,6 +313,13 @@ def test_a_lost_attempt_may_report_what_it_likes_but_publish_nothing() -> None:
     assert (found.invariant, found.rule) == (Invariant.V1, "F1")
 
 
+def test_a_lost_attempt_does_not_report_for_the_one_that_has_the_task_now() -> None:
+    held = arranged(Expected.NOTHING, rule="F1", held=True)
+    assert judge(kept(arranged=held, attempts=(failed("", "IN_PROGRESS"),))) == []
+    (found,) = judge(kept(arranged=held, attempts=(failed(),)))
+    assert (found.invariant, found.rule) == (Invariant.V9, "F1")
+
+
 @pytest.mark.parametrize(
     ("more", "broken"),
     [

@@ -81,7 +81,7 @@ def handed_out_again(examiner: Examiner, report: CaseReport) -> None:
     again = time.monotonic()
     if workflows.rerun(task):
         others = examiner.settle(PAUSE_SECONDS)
-        arranged = target.arranged(Expected.NOTHING, "F1")
+        arranged = target.arranged(Expected.NOTHING, "F1", held=True)
         report.add(target.look(arranged, workflow, ended=True, others=others))
         workflows.terminate(workflow)
         return

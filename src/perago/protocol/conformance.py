@@ -116,6 +116,8 @@ class Arrangement:
     """Uncommitted changes were left on the target on purpose."""
     early: bool = False
     """It is to be refused before anything is staged."""
+    held: bool = False
+    """``perago conform`` itself has the task now: nobody else may report it."""
     probing: bool = False
     """It is the first attempt of a worker under ``hard``: the fence has to be tried (K3)."""
 
@@ -451,6 +453,9 @@ def _reasons(seen: Evidence) -> Iterator[BrokenPromise]:
             text = f"the reason of attempt {one.task_id} has several lines"
             yield BrokenPromise(Invariant.V9, "R1", text)
     last = seen.attempts[-1] if seen.attempts else None
+    if where.held and last and last.status != Status.IN_PROGRESS:
+        text = f"a lost execution reported {last.status} for a task that another one has"
+        yield BrokenPromise(Invariant.V9, "F1", text)
     if where.expected is not Expected.REFUSED or last is None or not _of_worker(last):
         return
     if last.status != where.status:

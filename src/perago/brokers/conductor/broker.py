@@ -77,6 +77,9 @@ class ConductorBroker:
         outcome = hidden_outcome(outcome)
         result = result_of(attempt, outcome, self._worker_id)
         deadline = self._deadline()
+        # A rerun has the id of the attempt that was lost to it, and a failure would end it (F1).
+        if not outcome.completed and self._settle(attempt, outcome, deadline) is _Settled.LOST:
+            return False
         answered = self._send(result, deadline)
         if isinstance(answered, str):
             return self._give_up(attempt, answered)
