@@ -141,7 +141,8 @@ def _own_head(
         return
     ended = workflows.end(workflow, pause)
     refused = expected[0] is Expected.REFUSED
-    planted = frozenset() if refused else frozenset({head.id, *head.parents[1:]})
+    made = {head.id, *head.parents} - {target.workspace.ref}
+    planted = frozenset() if refused else frozenset(made)
     arranged = target.arranged(*expected, before=head.id, planted=planted)
     report.add(target.look(arranged, workflow, ended=ended))
 
@@ -165,11 +166,15 @@ def unfinished_replacement(examiner: Examiner, report: CaseReport) -> None:
 
     def half(target: CaseTarget, task: Mapping[str, Any]) -> Commit:
         branch, words = target.workspace.branch, target.words(task, task_id=_NOBODY)
+        on = target.workspace.ref
+        if examiner.fence == "hard":  # Who does not complete it must not find A behind it.
+            on = examiner.repository.commit(branch, target.stray(), words).id
         scratch = f"{branch}-{uuid.uuid4().hex[:8]}"
         examiner.repository.fork(scratch, target.workspace.ref)
-        staged = examiner.repository.commit(scratch, target.stray(), words)
+        files = {**target.stray(), f"{examiner.repository.prefix}half.txt": "half\n"}
+        staged = examiner.repository.commit(scratch, files, words)
         examiner.repository.drop(scratch)
-        said = {**words, "perago.intent": "replace"}
+        said = {**words, "perago.intent": "replace", "perago.expected_head": on}
         return examiner.repository.merge(staged.id, branch, said)
 
     hard = (Expected.PUBLISHED, "K3")

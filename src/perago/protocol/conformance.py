@@ -257,7 +257,8 @@ def _merges(seen: Evidence) -> Iterator[BrokenPromise]:
     if len(others) > where.kills:
         text = f"{others[0]} was published as well, by an attempt that had to be refused"
         yield BrokenPromise(Invariant.V1, where.rule, text)
-    if where.planted and where.fence == "head" and seen.head.id in merged:
+    on_input = seen.head.parents == (where.workspace.ref,)
+    if where.planted and where.fence == "head" and on_input and seen.head.id in merged:
         text = f"{seen.head.id} was merged after the target had been moved: two visible acts"
         yield BrokenPromise(Invariant.V1, where.rule, text)
 
