@@ -110,6 +110,19 @@ def test_g1_a_failure_is_retried_by_conductor(lab: Lab, broker: ConductorBroker)
     current(broker, retry)
 
 
+def test_f1_a_lost_attempt_does_not_end_the_rerun_that_has_its_task_id(
+    lab: Lab, broker: ConductorBroker
+) -> None:
+    attempt = lab.attempt()
+    lab.truth.terminate(attempt.workflow_instance_id, "an operator")
+    path = f"/workflow/{attempt.workflow_instance_id}/rerun"
+    lab.act("POST", path, {"reRunFromTaskId": attempt.task_id})
+    again = attempt_of(lab.poll())
+    assert not broker.report(attempt, Outcome(Status.FAILED, {}, "fence: it is not current"))
+    current(broker, again)
+    assert broker.report(again, DONE)
+
+
 def test_a_terminal_failure_is_not_retried(lab: Lab, broker: ConductorBroker) -> None:
     attempt = lab.attempt()
     assert broker.report(attempt, Outcome(Status.FAILED_WITH_TERMINAL_ERROR, {}, "pre guardrail"))

@@ -17,7 +17,7 @@ import pytest
 
 from perago.conform.cases import NAMES
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
-from perago.protocol.conformance import Invariant
+from perago.protocol.evidence import Invariant
 from tests.environment import clean_environment
 from tests.patience import LIMIT, scaled
 

@@ -14,7 +14,7 @@ from perago.conform.cases import NAMES
 from perago.conform.examining import params
 from perago.dev import ConductorEndpoint, LakeFSEndpoint
 from perago.protocol.audit import confirm_metadata, staged_metadata
-from perago.protocol.conformance import Invariant
+from perago.protocol.evidence import Invariant
 from perago.protocol.lineage import MAX_RANGE, WorkspacePublicationPlan
 from perago.protocol.names import safe, staging_branch
 from perago.protocol.values import Attempt, Claim, StagedWorkspace, Staging, Status, WorkspaceInput

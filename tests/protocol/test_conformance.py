@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from perago.protocol.conformance import (
+from perago.protocol.conformance import at_rest, execution_of, judge, looked_at
+from perago.protocol.evidence import (
     CONFORM,
     MEANINGS,
     Arrangement,
@@ -16,10 +17,6 @@ from perago.protocol.conformance import (
     Expected,
     Invariant,
     JournalEntry,
-    at_rest,
-    execution_of,
-    judge,
-    looked_at,
 )
 from perago.protocol.values import Commit, WorkspaceInput
 

@@ -33,7 +33,7 @@ from perago.conform.losing import (
 )
 from perago.conform.objects import many_objects, odd_names
 from perago.conform.repository import respelled
-from perago.protocol.conformance import AttemptRecord, Expected
+from perago.protocol.evidence import AttemptRecord, Expected
 from perago.protocol.values import Status
 
 

@@ -13,7 +13,8 @@ from perago.conform.leaks import LeakSearch
 from perago.conform.repository import FILES, CaseRepository, checksum
 from perago.conform.workflows import RETRY_SECONDS, TaskWorkflows, record_of
 from perago.errors import NotFoundError, StoreError
-from perago.protocol.conformance import (
+from perago.protocol.conformance import at_rest, execution_of, judge, looked_at
+from perago.protocol.evidence import (
     Arrangement,
     AttemptRecord,
     BrokenPromise,
@@ -21,10 +22,6 @@ from perago.protocol.conformance import (
     Expected,
     Invariant,
     JournalEntry,
-    at_rest,
-    execution_of,
-    judge,
-    looked_at,
 )
 from perago.protocol.kinds import FenceKind
 from perago.protocol.publication import is_intent

@@ -15,7 +15,7 @@ from perago.conform.examining import (
     Examiner,
     params,
 )
-from perago.protocol.conformance import Expected
+from perago.protocol.evidence import Expected
 from perago.protocol.values import Commit, Status
 
 _PAUSES: Final = (2.0, 6.0, 18.0)
@@ -156,7 +156,7 @@ def uncommitted_changes(examiner: Examiner, report: CaseReport) -> None:
         target = examiner.case(f"{report.name} {row}")
         head = _child(examiner, target, {})
         loose = {f"{examiner.repository.prefix}loose.txt": "not committed\n"}
-        examiner.repository.write(target.workspace.branch, loose)
+        examiner.repository.put(target.workspace.branch, loose)
         expected = (Expected.REFUSED, "P4")
         _ended(examiner, report, target, asked, expected, before=head.id, dirty=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from perago.conform.examining import CaseReport, Examiner, params
-from perago.protocol.conformance import Expected
+from perago.protocol.evidence import Expected
 
 Given = dict[str, Any]
 

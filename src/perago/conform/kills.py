@@ -16,7 +16,7 @@ from perago.conform.examining import (
     params,
 )
 from perago.conform.foreign_worker import ForeignWorker
-from perago.protocol.conformance import Expected
+from perago.protocol.evidence import Expected
 
 _TRIES: Final = 3
 _MANY: Final = 60

@@ -14,7 +14,7 @@ from perago.conform.examining import (
     Examiner,
     params,
 )
-from perago.protocol.conformance import Expected
+from perago.protocol.evidence import Expected
 
 _MANY: Final = (60, 300, 900)
 """Files, so that staging takes long enough to be met; more of them for a worker that is quick."""

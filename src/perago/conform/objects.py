@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from perago.conform.examining import DELETE, WRITE, CaseReport, Examiner, params
-from perago.protocol.conformance import Expected
+from perago.protocol.evidence import Expected
 
 _MANY: Final = {f"many/{number:04}.txt": f"{number}\n" for number in range(1001)}
 """One more than lakeFS lists at a time, and than one call may delete."""

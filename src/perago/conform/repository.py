@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from perago.errors import AlreadyExistsError, NotFoundError, StoreError, UsageError
-from perago.protocol.conformance import JournalEntry, Tree
+from perago.protocol.evidence import JournalEntry, Tree
 from perago.protocol.kinds import FenceKind
 from perago.protocol.paths import ACTIONS
 from perago.protocol.values import Commit, WorkspaceInput
@@ -104,13 +104,13 @@ class CaseRepository:
 
     def commit(self, branch: str, files: Mapping[str, str], metadata: Mapping[str, str]) -> Commit:
         """Write and commit on a branch directly, as no worker may."""
-        self.write(branch, files)
+        self.put(branch, files)
         path = path_of("repositories", self.name, "branches", branch, "commits")
         body = {"message": "perago conform", "metadata": dict(metadata)}
         ask = Ask("commit", "POST", path, Call.CREATE, body=body)
         return self._own(str(self.store.client.ask(ask)["id"]))
 
-    def write(self, branch: str, files: Mapping[str, str]) -> None:
+    def put(self, branch: str, files: Mapping[str, str]) -> None:
         """Write on a branch without a commit."""
         path = path_of("repositories", self.name, "branches", branch, "objects")
 

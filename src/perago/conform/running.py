@@ -11,7 +11,7 @@ from typing import Final
 from perago.conform.cases import CASES, ConformanceCase
 from perago.conform.examining import CaseReport, Examiner
 from perago.errors import UsageError
-from perago.protocol.conformance import MEANINGS, BrokenPromise, Invariant
+from perago.protocol.evidence import MEANINGS, BrokenPromise, Invariant
 from perago.protocol.kinds import FenceKind
 
 LIMITS: Final = {

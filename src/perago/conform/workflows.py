@@ -16,7 +16,7 @@ from perago.brokers.conductor.client import Ask, ConductorClient
 from perago.brokers.conductor.errors import Call
 from perago.brokers.conductor.mapping import attempt_of
 from perago.errors import BrokerError, RuntimeConfigError
-from perago.protocol.conformance import CONFORM, AttemptRecord
+from perago.protocol.evidence import CONFORM, AttemptRecord
 from perago.protocol.names import staging_branch
 from perago.transfer.wire import path_of
 from perago.workflow.progress import OVER
