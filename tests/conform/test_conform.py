@@ -275,7 +275,11 @@ def test_people_get_a_line_for_each_case_and_each_promise(
     assert lines[0].startswith("✗ happy-path: publish on A")
     assert [line.split()[1] for line in lines if " V" in line] == list(map(str, Invariant))
     assert any(line.endswith("holds a key") for line in lines)
-    assert lines[-1].startswith(f"{task} breaks 1 of 9")
+    assert "not looked at by any case:" in lines
+    assert lines[-2].startswith(f"{task} breaks 1 of 9")
+    printed = Path(lines[-1].removeprefix("what the worker printed is in "))
+    assert printed.is_file()
+    printed.unlink()
 
 
 @pytest.mark.parametrize(

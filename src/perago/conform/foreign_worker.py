@@ -40,10 +40,9 @@ class ForeignWorker:
                 f"--command cannot be started: there is no program {self._words[0]!r}",
                 remedy="check the program's name",
             )
-        output, name = tempfile.mkstemp(prefix="perago-conform-", suffix=".log")
-        self.output = Path(name)
-        """What it prints, both streams; deleted with :meth:`forget`."""
-        self._output: IO[bytes] = os.fdopen(output, "w+b")
+        self.output = Path()
+        """What it prints, both streams, once it was started; deleted with :meth:`forget`."""
+        self._output: IO[bytes]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -87,6 +86,8 @@ class ForeignWorker:
         )
 
     def __enter__(self) -> Self:
+        output, name = tempfile.mkstemp(prefix="perago-conform-", suffix=".log")
+        self.output, self._output = Path(name), os.fdopen(output, "w+b")
         self.start()
         return self
 
