@@ -961,8 +961,8 @@ MUTANTS = (
         "Q15",
         "a run that waits for a person keeps its runner",
         "src/perago/brokers/local/run_loop.py",
-        "            if not self.wait_for_people and left_to_people(tasks):\n",
-        "            if self.stopped:\n",
+        "        if not self.wait_for_people and left_to_people(open_tasks):\n",
+        "        if self.stopped:\n",
         "tests/broker/test_people.py -k q15_a_runner -x --timeout 20",
     ),
     Mutant(

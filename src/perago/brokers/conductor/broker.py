@@ -26,6 +26,8 @@ ENDLESS_LEASE_SECONDS = 600.0
 """How long a result is offered for a task whose lease never ends."""
 _SENDING = 2 / 3
 """The share of the time that is left for sending; the rest is for reading the task."""
+_ASKING = 1 / 4
+"""The share of the time in which is asked, before a failure is sent, whether it still counts."""
 _LEAST_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
@@ -78,8 +80,10 @@ class ConductorBroker:
         result = result_of(attempt, outcome, self._worker_id)
         deadline = self._deadline()
         # A rerun has the id of the attempt that was lost to it, and a failure would end it (F1).
-        if not outcome.completed and self._settle(attempt, outcome, deadline) is _Settled.LOST:
-            return False
+        if not outcome.completed:
+            asking = self._clock.monotonic() + _ASKING * self._report_seconds
+            if self._settle(attempt, outcome, asking) is _Settled.LOST:
+                return False
         answered = self._send(result, deadline)
         if isinstance(answered, str):
             return self._give_up(attempt, answered)
