@@ -91,17 +91,31 @@ def test_z4_nothing_inline_and_nothing_of_others_is_run() -> None:
 
 
 ANY = "0.0.0.0"  # noqa: S104 - what is to be refused
+PROXY = "https://data.example.com"
 
 
-@pytest.mark.parametrize("host", [ANY, "::", "192.0.2.1", "data.example.com"])
+@pytest.mark.parametrize("host", ["192.0.2.1", "data.example.com", "2001:db8::1"])
 def test_z4_beyond_this_machine_only_with_tls_or_a_proxy(host: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="without TLS"):
         check(Serving(host))
+    with pytest.raises(UsageError, match="has no TLS"):
+        check(Serving(host, proxy="http://data.example.com"))
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     for file in (key, certificate):
         file.touch()
     check(Serving(host, certificate=certificate, key=key))
-    check(Serving(host, proxy="https://data.example.com"))
+    check(Serving(host, proxy=PROXY))
+
+
+@pytest.mark.parametrize("host", [ANY, "::"])
+def test_z4_all_addresses_need_the_name_that_people_type(host: str) -> None:
+    with pytest.raises(UsageError, match="not a name that people type"):
+        check(Serving(host))
+    check(Serving(host, proxy=PROXY))
+
+
+def test_a_proxy_on_this_machine_may_be_without_tls() -> None:
+    assert check(Serving(proxy="HTTP://Localhost:8080/")).proxy == "http://localhost:8080"
 
 
 @pytest.mark.parametrize(
@@ -128,9 +142,27 @@ def test_z4_hosts_and_origins_are_those_that_people_type() -> None:
     assert local.hosts == {"127.0.0.1:8000", "localhost:8000"}
     assert local.origins == {"http://127.0.0.1:8000", "http://localhost:8000"}
     assert "[::1]:8000" in rules_of(Serving("::1"), 8000, KEYS).hosts
-    behind = rules_of(Serving(ANY, proxy="https://Data.example.com"), 8000, KEYS)
+    behind = rules_of(check(Serving(ANY, proxy="https://Data.example.com/")), 8000, KEYS)
     assert "data.example.com" in behind.hosts
     assert "https://data.example.com" in behind.origins
+
+
+@pytest.mark.parametrize(
+    ("serving", "port", "host"),
+    [
+        (
+            Serving("Data.Example.com", certificate=Path("a"), key=Path("b")),
+            443,
+            "data.example.com",
+        ),
+        (Serving("data.example.com", proxy=f"{PROXY}:443"), 8000, "data.example.com"),
+        (Serving(), 80, "localhost"),
+        (Serving("0:0:0:0:0:0:0:1"), 8000, "[::1]:8000"),
+        (Serving("LOCALHOST"), 8000, "localhost:8000"),
+    ],
+)
+def test_z4_hosts_are_written_as_browsers_send_them(serving: Serving, port: int, host: str) -> None:
+    assert host in rules_of(serving, port, KEYS).hosts
 
 
 def test_keys_differ_from_start_to_start() -> None:

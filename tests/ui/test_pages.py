@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from perago.ui.access import HEADERS
+from tests.environment import clean_environment
+from tests.patience import LIMIT, until
 from tests.ui.served import Project, Served
 
 PAGES = ("/", "/history", "/workers", "/report")
@@ -37,7 +42,8 @@ def test_z4_without_the_cookie_there_is_nothing(served: Served) -> None:
         got = served.ask(path)
         assert got.status == 403, path
         assert "perago ui" in got.text
-        assert "/root" not in got.text
+        assert ".perago" not in got.text
+    assert ".perago" not in served.ask("/static/absent").text
 
 
 def test_z4_the_token_lets_one_browser_in_once(served: Served) -> None:
@@ -77,7 +83,7 @@ def test_z4_read_only_unless_told(browsed: tuple[Served, str], method: str) -> N
 
 
 def test_z4_a_large_form_is_refused(songs: Project) -> None:
-    with songs.served("--allow-changes") as served:
+    with songs.served() as served:
         got = served.ask("/", served.let_in(), "POST", form={"form_key": "x" * 100_000})
         assert got.status == 413
 
@@ -157,3 +163,52 @@ def test_what_is_not_there_is_a_page(browsed: tuple[Served, str], path: str) -> 
     assert got.status in {200, 404}, got.text
     assert "Traceback" not in got.text
     assert "<main" in got.text
+
+
+def test_an_attempt_that_is_under_way_is_not_said_to_be_dead(tmp_path: Path) -> None:
+    project, held = Project.at(tmp_path / "project"), tmp_path / "go on"
+    running = project.begin(hold=str(held))
+    try:
+        until((project.home / "events.sqlite").exists, "a home")
+        with project.served() as served:
+            cookie = served.let_in()
+
+            def shown() -> str:
+                runs = links(served.ask("/", cookie).text, "/run/")
+                attempts = links(served.ask(runs[0], cookie).text, "/attempt/") if runs else []
+                return served.ask(attempts[0], cookie).text if attempts else ""
+
+            until(lambda: "under way" in shown(), "an attempt in its body")
+            text = shown()
+            assert ">IN_PROGRESS<" in text
+            assert "died" not in text
+            held.touch()
+            running.communicate(timeout=LIMIT)
+            assert ">COMPLETED<" in shown()
+    finally:
+        held.touch()
+        running.communicate(timeout=LIMIT)
+
+
+def test_a_home_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+    project = Project.at(tmp_path / "project")
+    code, said = project.run()
+    assert code == 0, said
+    with project.served() as served:
+        cookie = served.let_in()
+        project.home.rename(tmp_path / "elsewhere")
+        for path in ("/", "/history", "/report"):
+            assert served.ask(path, cookie).status == 404
+        assert not project.home.exists()
+
+
+def test_a_directory_that_is_not_a_home_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir(mode=0o755)
+    words = [sys.executable, "-m", "perago", "ui", "--home", str(tmp_path / "empty")]
+    done = subprocess.run(
+        words, env=clean_environment(), cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "there is no Perago home" in done.stderr
+    assert list((tmp_path / "empty").iterdir()) == []
+    assert (tmp_path / "empty").stat().st_mode & 0o777 == 0o755

@@ -14,11 +14,14 @@ WAITING: Final = "WAITING"
 """A run that goes on when a person has done a step."""
 
 
-def state_of(home: Home, run_id: str, status: str) -> str:
-    """Return the state of a run; one whose process is gone was interrupted, not running."""
+def state_of(home: Home, run_id: str, status: str, root: str = "") -> str:
+    """Return the state of a run; one whose process is gone was interrupted, not running.
+
+    ``root`` is the run that it belongs to in the end, where that is known.
+    """
     if status != RunStatus.RUNNING:
         return status
-    root = home.state.root(home.state.run(run_id)).id
+    root = root or home.state.root(home.state.run(run_id)).id
     if held(run_lock(home.locks, root)):
         return status
     return WAITING if left_to_people(home.state.family_tasks(root)) else INTERRUPTED

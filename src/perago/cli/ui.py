@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from perago.cli.screen import AsJson, emit_keys, plain, say
+from perago.cli.screen import AsJson, emit_keys, note, plain, say
 
 
 def ui(
@@ -19,9 +19,6 @@ def ui(
     home: Annotated[
         Path | None, typer.Option(help="Show this home instead of the configured one.")
     ] = None,
-    allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="Allow more than looking.")
-    ] = False,
     host: Annotated[
         str, typer.Option(help="Address to serve on; others than this machine need TLS.")
     ] = "127.0.0.1",
@@ -41,10 +38,10 @@ def ui(
 ) -> None:
     """Show runs, attempts, versions and what changed between them, live.
 
-    The address holds a token that lets one browser in, once. Nothing can be changed unless
-    --allow-changes is given. Ctrl-C ends it.
+    The address holds a token that lets one browser in, once. The page only reads. Ctrl-C ends it.
     """
     from dataclasses import replace
+    from threading import Thread
 
     from perago.app.local import settings_here
     from perago.ui.serving import Serving, open_browser, serve
@@ -61,6 +58,10 @@ def ui(
             say("[dim]the address works once, in one browser; Ctrl-C ends the page[/dim]")
         sys.stdout.flush()
         if opened:
-            open_browser(address)
+            # A browser in this terminal would wait for the page, which waits for us.
+            Thread(target=open_browser, args=(address, absent), daemon=True).start()
 
-    serve(settings, Serving(host, port, certificate, key, proxy, allow_changes), begun)
+    def absent() -> None:
+        note("no browser was found here: open the address yourself")
+
+    serve(settings, Serving(host, port, certificate, key, proxy), begun)

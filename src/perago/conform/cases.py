@@ -143,7 +143,7 @@ CASES: Final = (
     ConformanceCase("relocation", "change nothing after an abandoned publication", relocation),
     ConformanceCase("doubtful-heads", "ask what became of the task of the head", doubtful_heads),
     ConformanceCase(
-        "uncommitted-changes", "find changes that nobody committed", uncommitted_changes
+        "uncommitted-changes", "find changes that were not committed", uncommitted_changes
     ),
     ConformanceCase("unfinished-replacement", "find half of a replacement", unfinished_replacement),
     ConformanceCase(

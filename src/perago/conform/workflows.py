@@ -54,7 +54,7 @@ class TaskWorkflows:
 
     def open_task(self) -> dict[str, Any]:
         """Start a workflow whose task no worker polls for: it stays open until it is ended."""
-        workflow = self._start(f"{self.task}_of_nobody", [{"params": {}}], 0, "nobody", 0)
+        workflow = self._start(f"{self.task}_unowned", [{"params": {}}], 0, "unowned", 0)
         return self._waited(lambda: next(iter(self.attempts(workflow)), None), 10.0, "a task") or {}
 
     def _start(

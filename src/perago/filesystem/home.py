@@ -21,7 +21,7 @@ def claim(home: Path) -> None:
     One that holds files of others as well is not closed as a whole, only what is ours in it.
     """
     strangers = _strangers(home)
-    if strangers and _is_home(home):
+    if strangers and is_home(home):
         opened = roots.adopt(home, roots.HOME)
     else:
         opened = roots.claim(home, roots.HOME, lambda _: not strangers)
@@ -39,7 +39,8 @@ def _own_files(home: Path) -> list[str]:
     return [name for name in _listed(home) if _FILES.fullmatch(name)]
 
 
-def _is_home(home: Path) -> bool:
+def is_home(home: Path) -> bool:
+    """Return whether a directory holds what Perago keeps; nothing is made or changed."""
     return any(next(home.glob(sign), None) is not None for sign in _SIGNS)
 
 

@@ -76,6 +76,8 @@ CONDITIONS = frozenset(
 )
 """What :meth:`EventLog.by_execution` may be asked of a claim."""
 _SAMPLE = 200
+_MOST_ASKED = 500
+"""So many values are in one question; SQLite bounds them."""
 _LONGEST_GATHERED_SECONDS = 1.0
 _MOST_GATHERED = 500
 _WAIT_SECONDS = 30.0
@@ -128,6 +130,12 @@ class EventLog:
     def of_execution(self, execution_id: str) -> list[Recorded]:
         """Return one execution's events in order."""
         return list(self._select("execution_id = ?", execution_id))
+
+    def of_executions(self, executions: Sequence[str]) -> Iterator[Recorded]:
+        """Yield the events of some executions, in order."""
+        for start in range(0, len(executions), _MOST_ASKED):
+            part = executions[start : start + _MOST_ASKED]
+            yield from self._select(f"execution_id IN ({', '.join('?' * len(part))})", *part)
 
     def of_workflow(self, workflow_instance_id: str) -> list[Recorded]:
         """Return the events of every attempt of one workflow run, in order."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Protocol
 
 from perago.history.event_log import Decided, EventLog
-from perago.ports import Store
 from perago.protocol.adoption import ADOPT
 from perago.protocol.publication import is_intent
 from perago.protocol.values import Attempt, ChangeSet, Commit
@@ -56,8 +56,18 @@ class PublicationEntry:
         return len(self.commit.parents) > 1 and is_intent(self.commit)
 
 
+class CommitReader(Protocol):
+    """What is read of a store: commits, and what each of them changed."""
+
+    def history(self, repository: str, ref: str) -> Iterator[Commit]:
+        """Walk first parents, newest first."""
+
+    def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
+        """Compare two commits, or as much of them as is wanted."""
+
+
 def publications(
-    store: Store, events: EventLog, repository: str, branch: str, limit: int, since: str = ""
+    store: CommitReader, events: EventLog, repository: str, branch: str, limit: int, since: str = ""
 ) -> list[PublicationEntry]:
     """Read a branch by first parents, newest first; ``since`` is the commit to begin with."""
     decisions = events.displacing(repository, branch)

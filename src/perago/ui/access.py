@@ -21,7 +21,7 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 """Sent with every response: nothing is loaded from elsewhere, framed, guessed or kept."""
 READING: Final = frozenset({"GET", "HEAD"})
-_OPEN: Final = "/static/"
+OPEN: Final = "/static/"
 """The look of the page itself; there is nothing of a user in it."""
 _AGAIN: Final = "open the address that 'perago ui' printed, or start it again for a new one"
 
@@ -90,7 +90,7 @@ def judge(asked: Asked, rules: Rules, *, token_used: bool) -> Verdict:
     """Decide on one request. The token lets one browser in, once."""
     if asked.host not in rules.hosts:
         return Deny(421, f"this page is not served as {asked.host!r}")
-    if asked.method in READING and asked.path.startswith(_OPEN):
+    if asked.method in READING and asked.path.startswith(OPEN):
         return Allow()
     known = same(asked.cookie, rules.keys.session)
     if asked.token:
@@ -103,14 +103,14 @@ def judge(asked: Asked, rules: Rules, *, token_used: bool) -> Verdict:
 def _judge_token(asked: Asked, rules: Rules, *, used: bool) -> Verdict:
     if asked.method == "GET" and not used and same(asked.token, rules.keys.token):
         return Enter()
-    return Deny(403, f"this address was used already; {_AGAIN}")
+    return Deny(403, f"this address is not valid, or was used already; {_AGAIN}")
 
 
 def _judge_change(asked: Asked, rules: Rules) -> Verdict:
     if asked.method != "POST":
         return Deny(405, f"{asked.method} is not used here")
     if not rules.changes:
-        return Deny(403, "this page only shows; 'perago ui --allow-changes' allows changes")
+        return Deny(403, "this page only shows")
     if asked.origin and asked.origin not in rules.origins:
         return Deny(403, "the form was sent from another page")
     if not same(asked.form, rules.keys.form):

@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perago.errors import NotFoundError, PeragoError
-from perago.ui.access import HEADERS, READING, Allow, Asked, Deny, Enter, Leave, Rules, judge
+from perago.ui.access import HEADERS, OPEN, READING, Allow, Asked, Deny, Enter, Leave, Rules, judge
 from perago.ui.attempt import attempt
 from perago.ui.browse import browse, content
 from perago.ui.changes import Watch
@@ -113,7 +113,7 @@ class Gate:
         asked = Asked(
             method=request.method,
             path=request.url.path,
-            host=request.headers.get("host", ""),
+            host=request.headers.get("host", "").lower(),
             origin=request.headers.get("origin", ""),
             cookie=request.cookies.get(self._cookie, ""),
             token=request.query_params.get(TOKEN, ""),
@@ -144,7 +144,8 @@ def _without_token(request: Request) -> Response:
     """Send the browser to the same place; the token is not in its history then."""
     kept = [pair for pair in parse_qsl(request.url.query) if pair[0] != TOKEN]
     query = f"?{urlencode(kept)}" if kept else ""
-    path = "/" + request.url.path.lstrip("/")  # Two slashes would name another server.
+    path = request.scope["raw_path"].partition(b"?")[0].decode("ascii", "replace")
+    path = "/" + path.lstrip("/\\")  # Two slashes would name another server.
     return RedirectResponse(f"{path}{query}", 303)
 
 
@@ -196,6 +197,7 @@ def _dressed(send: Send) -> Send:
 async def live(request: Request) -> Response:
     """Tell a browser, whenever something has changed, that it has."""
     watch = Watch(request.app.state.sources.home)
+    await anyio.to_thread.run_sync(watch.changed)  # Whatever comes after this answer is told.
 
     @asynccontextmanager
     async def watching() -> AsyncIterator[Callable[[], Awaitable[bool]]]:
@@ -230,6 +232,8 @@ def problem(request: Request, error: Exception) -> Response:
 
 def nothing_there(request: Request, error: Exception) -> Response:  # noqa: ARG001 - of the framework
     """Say that an address is not one of the page's."""
+    if request.url.path.startswith(OPEN):  # Asked by anybody: nothing of the home is told.
+        return HTMLResponse(render("refused.html", why="there is no such file"), 404)
     why = f"there is no page at {request.url.path}"
     return html(request, "problem.html", 404, title="Not found", why=why, remedy="")
 

@@ -8,12 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from perago.history.attempts import AttemptHistory
+from perago.protocol.values import Status
 from perago.ui.bars import share_bar
 from perago.ui.responses import html
 from perago.ui.sources import PageSources
 from perago.ui.values import pairs
 
 MOST_PATHS: Final = 200
+MOST_LINES: Final = 100
+"""So many guards, metrics and warnings are shown."""
 
 
 def attempt(request: Request) -> Response:
@@ -22,6 +25,7 @@ def attempt(request: Request) -> Response:
     told = sources.attempt(request.path_params["execution"])
     record = sources.task(told.attempt.task_id)
     change = told.state.changed
+    running = sources.is_running(told)
     return html(
         request,
         "attempt.html",
@@ -30,7 +34,14 @@ def attempt(request: Request) -> Response:
         state=told.state,
         workspace=told.workspace,
         store=told.store or "embedded",
-        seconds=told.last_at - told.started_at,
+        running=running,
+        status=str(Status.IN_PROGRESS) if running else told.ending,
+        seconds=(sources.clock.now() if running else told.last_at) - told.started_at,
+        guards=told.guards[:MOST_LINES],
+        said=[*told.metrics[:MOST_LINES], *told.warnings[:MOST_LINES]],
+        left_out=sum(
+            max(0, len(each) - MOST_LINES) for each in (told.guards, told.metrics, told.warnings)
+        ),
         phases=_phases(told),
         change=change,
         counts=change.counts if change else (0, 0, 0),

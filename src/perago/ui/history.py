@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -13,11 +13,19 @@ from starlette.responses import Response
 
 from perago.errors import NotFoundError, PeragoError
 from perago.history.publications import PublicationEntry, publications, relocations
+from perago.protocol.values import ChangeSet, Commit
 from perago.ui.responses import html
 from perago.ui.sources import PageSources
 
+if TYPE_CHECKING:
+    from perago.stores.embedded import EmbeddedStore
+    from perago.stores.lakefs.store import LakeFSStore
+
 PAGE: Final = 30
 MOST_REPOSITORIES: Final = 200
+MOST_BRANCHES: Final = 100
+MOST_CHANGES: Final = 1000
+"""So many changes of a commit are counted."""
 _WIDTH, _HEIGHT, _LINE, _SIDE = 44, 34, 12, 32
 
 
@@ -34,6 +42,7 @@ class RepositoryBranches:
 def repositories(request: Request) -> Response:
     """List what has a history."""
     sources: PageSources = request.app.state.sources
+    _ = sources.home  # One that is gone is not taken for an empty one.
     found = [one for store in sources.stores for one in _repositories(sources, store)]
     return html(request, "repositories.html", title="History", found=found)
 
@@ -42,7 +51,10 @@ def _repositories(sources: PageSources, store: str) -> list[RepositoryBranches]:
     """Ask a store; one that cannot answer takes nothing from the others."""
     try:
         names = islice(sources.repositories(store), MOST_REPOSITORIES)
-        return [RepositoryBranches(store, name, sources.branches(store, name)) for name in names]
+        return [
+            RepositoryBranches(store, name, sources.branches(store, name)[:MOST_BRANCHES])
+            for name in names
+        ]
     except PeragoError as error:
         return [RepositoryBranches(store, "", (), error.message)]
 
@@ -56,7 +68,7 @@ def history(request: Request) -> Response:
     since = request.query_params.get("since", "")
     store = sources.store(kind)
     entries = publications(
-        store, sources.home.events, repository, branch, limit=PAGE + 1, since=since
+        _Counted(store), sources.home.events, repository, branch, PAGE + 1, since
     )
     if not entries:
         raise NotFoundError(f"{repository}/{branch} has no commit")
@@ -69,12 +81,26 @@ def history(request: Request) -> Response:
         store=kind,
         repository=repository,
         branch=branch,
-        branches=sources.branches(kind, repository),
+        branches=sources.branches(kind, repository)[:MOST_BRANCHES],
         entries=[(entry, _picture(entry)) for entry in entries],
         taken_back=[] if since else relocations(sources.home.events, repository, branch, kind),
         since=since,
         more=more,
+        most=MOST_CHANGES,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Reads commits, and of what they changed as much as a page counts."""
+
+    store: EmbeddedStore | LakeFSStore
+
+    def history(self, repository: str, ref: str) -> Iterator[Commit]:
+        return self.store.history(repository, ref)
+
+    def diff(self, repository: str, left: str, right: str, root: str) -> ChangeSet:
+        return self.store.diff_page(repository, left, right, root, "", MOST_CHANGES)
 
 
 def _picture(entry: PublicationEntry) -> Markup:

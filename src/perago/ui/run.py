@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from starlette.responses import Response
 
 from perago.history.attempts import AttemptHistory
 from perago.protocol.printable import printable
+from perago.redaction import hide
 from perago.ui.gantt import GanttBar, GanttPart, gantt
 from perago.ui.rendering import kind, took
 from perago.ui.responses import html
@@ -21,8 +23,12 @@ from perago.ui.values import pairs
 from perago.workflow.graph import graph_of
 from perago.workflow.graph_svg import StepLook, svg_of
 from perago.workflow.progress import WorkflowExecution, WorkflowStep, place_of
+from perago.workflow.records import RunRecord
+from perago.workflow.tracing import walk
 
-MOST_ATTEMPTS: Final = 300
+MOST_STEPS: Final = 150
+"""A workflow of more steps is not drawn."""
+MOST_ATTEMPTS: Final = 150
 """So many are drawn and listed; a run in a long loop has more."""
 
 
@@ -41,9 +47,9 @@ def run(request: Request) -> Response:
     sources: PageSources = request.app.state.sources
     record = sources.run(request.path_params["run"])
     whole = sources.execution(record)
-    told = sources.attempts(record.id)
     state = sources.state(record)
     steps = whole.steps[-MOST_ATTEMPTS:]
+    told = sources.attempts([step.execution_id for step in steps if step.execution_id])
     now = sources.clock.now()
     return html(
         request,
@@ -57,11 +63,20 @@ def run(request: Request) -> Response:
         left_out=len(whole.steps) - len(steps),
         failed=_failed(steps),
         visible=visible(whole),
-        graph=Markup(svg_of(graph_of(record.workflow), looks(whole))),  # noqa: S704 - escapes itself
-        gantt=gantt(bars(steps, told, now)),
+        graph=_graph(record, whole),
+        gantt=Markup(hide(gantt(bars(steps, told, now)))),  # noqa: S704 - as above
         input=pairs(record.input),
         output=pairs(record.output),
     )
+
+
+def _graph(record: RunRecord, whole: WorkflowExecution) -> Markup | None:
+    """Draw the workflow; None of one that is too large to be looked at."""
+    tasks = record.workflow.get("tasks")
+    if sum(1 for _ in islice(walk(tasks), MOST_STEPS + 1)) > MOST_STEPS:
+        return None
+    drawn = svg_of(graph_of(record.workflow), looks(whole))
+    return Markup(hide(drawn))  # noqa: S704 - the picture escapes what it writes
 
 
 def _failed(steps: Sequence[WorkflowStep]) -> list[WorkflowStep]:

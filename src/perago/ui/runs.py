@@ -14,6 +14,7 @@ from perago.workflow.records import RunStatus
 
 PAGE: Final = 50
 LONGEST_NAME: Final = 500
+MOST_NAMES: Final = 200
 
 
 def runs(request: Request) -> Response:
@@ -35,7 +36,7 @@ def runs(request: Request) -> Response:
         "runs.html",
         title="Runs",
         runs=found[:PAGE],
-        workflows=sources.workflows(),
+        workflows=sources.workflows()[:MOST_NAMES],
         statuses=[str(status) for status in RunStatus],
         status=query.status,
         workflow=name,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import secrets
 import signal
 import socket
 import webbrowser
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,12 +17,16 @@ import uvicorn
 
 from perago.clock import SystemClock
 from perago.errors import UsageError
+from perago.filesystem.home import is_home
+from perago.redaction import hide
 from perago.settings import Settings
 from perago.ui.access import AccessKeys, Rules
 from perago.ui.application import TOKEN, application
 from perago.ui.sources import PageSources
 
 LOOPBACK: Final = "127.0.0.1"
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+IPV6: Final = 6
 _KEY_BYTES: Final = 32
 _LEAST_PORT, _MOST_PORT = 0, 65535
 
@@ -46,7 +50,8 @@ class Serving:
 
 
 def check(serving: Serving) -> Serving:
-    """Deny what would send the cookie over a network in clear (Z4)."""
+    """Refuse what would send the cookie over a network in clear (Z4); return it as it is meant."""
+    serving = replace(serving, proxy=serving.proxy.lower().rstrip("/"))
     if not _LEAST_PORT <= serving.port <= _MOST_PORT:
         raise UsageError(f"--port {serving.port} is not a port", remedy="use 0 to 65535")
     if (serving.certificate is None) != (serving.key is None):
@@ -58,6 +63,17 @@ def check(serving: Serving) -> Serving:
         raise UsageError(
             f"--behind-proxy {serving.proxy!r} is not an address",
             remedy="give what people type, such as https://data.example.com",
+        )
+    if _is_everywhere(serving.host) and not serving.proxy:
+        raise UsageError(
+            f"--host {serving.host} is not a name that people type",
+            remedy="name the address or host name under which they reach it",
+        )
+    if serving.proxy.startswith("http://") and not is_loopback(serving.host):
+        raise UsageError(
+            f"--behind-proxy {serving.proxy} has no TLS, and --host {serving.host} is reached by"
+            " others",
+            remedy="give its https:// address, or serve on 127.0.0.1 for a proxy on this machine",
         )
     if not is_loopback(serving.host) and not serving.tls and not serving.proxy:
         raise UsageError(
@@ -72,28 +88,54 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host.lower() == "localhost"
+
+
+def _is_everywhere(host: str) -> bool:
+    """Return whether an address stands for all addresses of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def _is_address(text: str) -> bool:
     scheme, mark, name = text.partition("://")
-    return bool(mark) and scheme in {"http", "https"} and bool(name) and "/" not in name
+    return bool(mark) and scheme in DEFAULT_PORTS and bool(name) and "/" not in name
 
 
 def rules_of(serving: Serving, port: int, keys: AccessKeys) -> Rules:
     """Name the hosts under which the page is served; others are somebody's trick."""
     scheme = "https" if serving.tls else "http"
-    names = {serving.host, "localhost", LOOPBACK} if is_loopback(serving.host) else {serving.host}
-    hosts = {f"{_bracketed(name)}:{port}" for name in names}
+    loopback = {"localhost", LOOPBACK} if is_loopback(serving.host) else set()
+    hosts = {f"{_name(host)}:{port}" for host in {serving.host, *loopback}}
     origins = {f"{scheme}://{host}" for host in hosts}
     if serving.proxy:
-        origins.add(serving.proxy.lower())
-        hosts.add(serving.proxy.lower().partition("://")[2])
-    return Rules(frozenset(hosts), frozenset(origins), keys, serving.changes)
+        origins.add(serving.proxy)
+        hosts.add(serving.proxy.partition("://")[2])
+    found = {each for host in hosts for each in _as_sent(host)}
+    return Rules(
+        frozenset(found),
+        frozenset(each for origin in origins for each in _as_sent(origin)),
+        keys,
+        serving.changes,
+    )
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _as_sent(host: str) -> set[str]:
+    """Return a host or origin as browsers send it: without a port that needs no saying."""
+    bare = next((host.removesuffix(f":{port}") for port in DEFAULT_PORTS.values()
+                 if host.endswith(f":{port}")), host)  # fmt: skip
+    return {host, bare}
+
+
+def _name(host: str) -> str:
+    """Write an address as it stands in a URL."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host.lower()
+    return f"[{found}]" if found.version == IPV6 else str(found)
 
 
 def new_keys() -> AccessKeys:
@@ -103,7 +145,12 @@ def new_keys() -> AccessKeys:
 
 def serve(settings: Settings, serving: Serving, begun: Callable[[str], None]) -> None:
     """Serve until a signal comes; ``begun`` is told the address with its one-time token."""
-    check(serving)
+    serving = check(serving)
+    if not is_home(settings.home):
+        raise UsageError(
+            f"there is no Perago home at {settings.home}",
+            remedy="run 'perago run' here first, change directory, or name one with --home",
+        )
     sources = PageSources(settings, SystemClock())
     _ = sources.home.state  # A home that cannot be read is said now, and one of before is upgraded.
     listening = _listen(serving)
@@ -118,11 +165,12 @@ def serve(settings: Settings, serving: Serving, begun: Callable[[str], None]) ->
         secure=secure,
         ending=lambda: server.should_exit,
     )
-    base = serving.proxy or f"{'https' if serving.tls else 'http'}://{_name(serving)}:{port}"
+    base = serving.proxy or f"{'https' if serving.tls else 'http'}://{_name(serving.host)}:{port}"
+    _log_without_keys()
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            log_level="warning",
+            log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
@@ -143,8 +191,19 @@ def serve(settings: Settings, serving: Serving, begun: Callable[[str], None]) ->
         server.run(sockets=[listening])
 
 
-def _name(serving: Serving) -> str:
-    return _bracketed(serving.host)
+class _WithoutKeys(logging.Formatter):
+    """Writes a mistake of ours with its place, but no key with it (V8)."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hide(super().format(record))
+
+
+def _log_without_keys() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_WithoutKeys("%(message)s"))
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.WARNING)
 
 
 def _listen(serving: Serving) -> socket.socket:
@@ -157,12 +216,16 @@ def _listen(serving: Serving) -> socket.socket:
     except OSError as error:
         raise UsageError(
             f"the page cannot be served at {serving.host}:{serving.port}: {error.strerror}",
-            remedy="name another --port, or leave it out for a free one",
+            remedy="name an address of this machine, and a port that is free or none",
         ) from None
     return made
 
 
-def open_browser(address: str) -> None:
-    """Open the address in the user's browser, where there is one."""
-    with suppress(webbrowser.Error):
-        webbrowser.open(address)
+def open_browser(address: str, absent: Callable[[], None]) -> None:
+    """Open the address in the user's browser; ``absent`` is called where there is none."""
+    try:
+        opened = webbrowser.open(address)
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        absent()

@@ -12,17 +12,19 @@ from perago.app.run_state import state_of
 from perago.brokers.local.executions import execution_of
 from perago.brokers.local.listing import RunLine, RunListing, RunQuery
 from perago.errors import NotFoundError, UsageError
+from perago.filesystem.home import is_home
 from perago.history.attempts import AttemptHistory, attempt_history
 from perago.history.event_log import Recorded
 from perago.history.figures import TaskFigures, figures
 from perago.history.rows import attempt_row
 from perago.ports import Clock
 from perago.protocol.names import PRIVATE
+from perago.protocol.values import Status
 from perago.settings import Settings
 from perago.stores import opening
 from perago.worker.state import in_use, read_state
 from perago.workflow.progress import WorkflowExecution
-from perago.workflow.records import RunRecord, TaskRecord
+from perago.workflow.records import RunRecord, RunStatus, TaskRecord
 
 if TYPE_CHECKING:
     from perago.stores.embedded import EmbeddedStore
@@ -38,10 +40,16 @@ class PageSources:
     settings: Settings
     clock: Clock
 
-    @cached_property
+    @property
     def home(self) -> Home:
-        """The home whose runs and events are shown."""
-        return home_of(self.settings).existing()
+        """The home whose runs and events are shown; one that is gone is not made again."""
+        if not is_home(self._home.path):
+            raise NotFoundError(f"there is no Perago home at {self._home.path}")
+        return self._home
+
+    @cached_property
+    def _home(self) -> Home:
+        return home_of(self.settings)
 
     @cached_property
     def _listing(self) -> RunListing:
@@ -56,7 +64,7 @@ class PageSources:
     def runs(self, query: RunQuery) -> list[tuple[RunLine, str]]:
         """List runs, newest first, each with how it stands."""
         lines = self._listing.page(query)
-        return [(line, state_of(self.home, line.id, line.status)) for line in lines]
+        return [(line, state_of(self.home, line.id, line.status, root=line.id)) for line in lines]
 
     def workflows(self) -> Sequence[str]:
         """List the names of the workflows that were run."""
@@ -82,10 +90,10 @@ class PageSources:
 
     # --- attempts ----------------------------------------------------------------------------
 
-    def attempts(self, run_id: str) -> dict[str, AttemptHistory]:
-        """Return what the event log knows of the attempts of a run, by their execution ids."""
+    def attempts(self, executions: Sequence[str]) -> dict[str, AttemptHistory]:
+        """Return what the event log knows of some attempts, by their execution ids."""
         found: dict[str, list[Recorded]] = {}
-        for one in self.home.events.of_workflow(run_id):
+        for one in self.home.events.of_executions(executions):
             found.setdefault(one.execution_id, []).append(one)
         return {key: attempt_history(events) for key, events in found.items()}
 
@@ -95,6 +103,19 @@ class PageSources:
         if not events:
             raise NotFoundError(f"nothing is known of the execution {execution_id!r}")
         return attempt_history(events)
+
+    def is_running(self, told: AttemptHistory) -> bool:
+        """Return whether an attempt is under way: its run is driven, or a worker has it."""
+        if told.state.outcome is not None:
+            return False
+        record = self.task(told.attempt.task_id)
+        if record is not None:
+            driven = state_of(self.home, record.run_id, RunStatus.RUNNING) == RunStatus.RUNNING
+            return record.status is Status.IN_PROGRESS and driven
+        alive, worker = self.worker()
+        running = worker.get("running") if alive else None
+        ids = [one.get("execution_id") for one in running] if isinstance(running, list) else []
+        return told.execution_id in ids
 
     def task(self, task_id: str) -> TaskRecord | None:
         """Return what the state has of an attempt; None for one that ran under Conductor."""
@@ -111,12 +132,20 @@ class PageSources:
         """Open a store; ``NotFoundError`` where there is none of that kind."""
         if kind not in self.stores:
             raise NotFoundError(f"the store {kind!r} is not configured here")
-        return self.home.store if kind == "embedded" else self._lakefs
+        if kind != "embedded":
+            return self._lakefs
+        if not self._has_store:
+            raise NotFoundError("nothing has been published in this home yet")
+        return self.home.store
+
+    @property
+    def _has_store(self) -> bool:
+        return (self.home.path / "store").is_dir()
 
     def repositories(self, kind: str) -> Iterable[str]:
         """List the repositories of a store."""
         if kind == "embedded":
-            return self.home.store.repositories()
+            return self.home.store.repositories() if self._has_store else ()
         from perago.stores.lakefs.admin import repositories
 
         self.store(kind)
@@ -147,4 +176,7 @@ class PageSources:
     def worker(self) -> tuple[bool, dict[str, Any]]:
         """Return whether a worker runs on this machine's root, and what it last wrote of itself."""
         root = self.settings.workspace_root
-        return in_use(root), read_state(root)
+        try:
+            return in_use(root), read_state(root)
+        except OSError:  # It is somebody else's.
+            return False, {}

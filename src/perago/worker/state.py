@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from perago.errors import UsageError
 from perago.filesystem import roots
-from perago.process.lock import FileLock
+from perago.process.lock import FileLock, held
 from perago.protocol.reading import read_json
 from perago.redaction import hidden_facts
 
@@ -38,11 +38,7 @@ def lock_root(root: Path) -> FileLock:
 
 def in_use(root: Path) -> bool:
     """Return whether a supervisor holds this root."""
-    path = root / LOCK
-    if not path.exists():
-        return False
-    with FileLock(path) as lock:
-        return not lock.acquire()
+    return held(FileLock(root / LOCK))
 
 
 def read_state(root: Path) -> dict[str, Any]:

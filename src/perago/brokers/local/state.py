@@ -78,8 +78,8 @@ class State:
 
     def run(self, run_id: str) -> RunRecord:
         """Find a run by its id or by the beginning of it."""
-        found = self._rows(
-            "select * from runs where substr(id, 1, length(:id)) = :id limit 2", id=run_id
+        found = self._rows("select * from runs where id = :id", id=run_id) or self._rows(
+            "select * from runs where id > :id and id < :id || char(1114111) limit 2", id=run_id
         )
         if len(found) != 1 or not run_id:
             raise UsageError(
