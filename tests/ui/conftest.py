@@ -37,8 +37,9 @@ def served(songs: Project) -> Iterator[Served]:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chrome() -> Iterator[Chrome]:
+    """Give a real browser, for one module only: its driver keeps an event loop in this thread."""
     with sync_playwright() as playwright:
         # In a container there is often no sandbox to be had; what is looked at is ours.
         opened = playwright.chromium.launch(
