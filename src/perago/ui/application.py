@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, parse_qsl, urlencode
@@ -73,7 +72,6 @@ def application(
             Mount("/static", static),
         ],
         exception_handlers={
-            NotFoundError: problem,
             PeragoError: problem,
             404: nothing_there,
             Exception: failure,
@@ -199,19 +197,15 @@ async def live(request: Request) -> Response:
     watch = Watch(request.app.state.sources.home)
     await anyio.to_thread.run_sync(watch.changed)  # Whatever comes after this answer is told.
 
-    @asynccontextmanager
-    async def watching() -> AsyncIterator[Callable[[], Awaitable[bool]]]:
-        try:
-            yield lambda: anyio.to_thread.run_sync(watch.changed)
-        finally:
-            watch.close()
-
     async def news() -> AsyncIterator[str]:
-        async with watching() as changed:
+        try:
             yield "retry: 2000\n\n"
             while not request.app.state.ending() and not await request.is_disconnected():
-                yield "data: changed\n\n" if await changed() else ": nothing\n\n"
+                changed = await anyio.to_thread.run_sync(watch.changed)
+                yield "data: changed\n\n" if changed else ": nothing\n\n"
                 await anyio.sleep(LOOK_SECONDS)
+        finally:
+            watch.close()
 
     return StreamingResponse(news(), media_type="text/event-stream")
 
